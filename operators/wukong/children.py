@@ -9,7 +9,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TypeVar
 
-from kubewright import CachedClient, Client, ObjectMeta, set_controller_reference
+from kubewright import CachedClient, Client, ObjectMeta
 from kubewright.api import Object
 from kubewright.cache import Cache
 
@@ -19,7 +19,10 @@ from .types import Wukong
 WUKONG_LABEL = "vm.novasphere.dev/wukong"
 UID_LABEL = "vm.novasphere.dev/wukong-uid"
 RETAINED_LABEL = "vm.novasphere.dev/retained-from"
-"""On volumes that have outlived their Wukong: its name."""
+"""On volumes that outlive their Wukong: its name."""
+
+OWNER = "controllerUid"
+"""An index of children: labels get lost."""
 
 C = TypeVar("C", bound=Object)
 
@@ -65,27 +68,21 @@ async def find_child(client: Client, kind: type[C], name: str, wukong: Wukong) -
     """The child of that name. Raises `NameTaken` when that is somebody else's."""
     found = await client.find(kind, name, namespace=wukong.metadata.namespace)
     if found is not None and not belongs_to(found, wukong):
-        if found.metadata.labels.get(RETAINED_LABEL) != wukong.metadata.name:
-            raise NameTaken(
-                f"{found.kind} {name} exists and does not belong to this Wukong: rename the Wukong, or delete it"
-            )
-        return await _adopted(client, found, wukong)
+        raise name_taken(found)
     return found
 
 
-async def _adopted(client: Client, child: C, wukong: Wukong) -> C:
-    """A volume that an earlier Wukong of the name has left."""
-    del child.metadata.labels[RETAINED_LABEL]
-    child.metadata.labels |= metadata_of(wukong, child.metadata.name).labels
-    set_controller_reference(wukong, child)
-    return await client.patch(child)
+def name_taken(found: Object) -> NameTaken:
+    """What is wrong when somebody else's object has the name of a child."""
+    name = found.metadata.name
+    return NameTaken(f"{found.kind} {name} exists and does not belong to this Wukong: rename the Wukong, or delete it")
 
 
 async def children_of(client: CachedClient, kind: type[C], wukong: Wukong) -> list[C]:
-    """All that belong to it, whatever its spec says now."""
+    """All that belong to it, whatever its spec and their labels say now."""
     uid, namespace = wukong.metadata.uid, wukong.metadata.namespace
     try:
-        found = await client.list(kind, namespace=namespace, index=(UID_LABEL, uid))
+        found = await client.list(kind, namespace=namespace, index=(OWNER, uid))
     except LookupError:  # nothing watches them
         found = await client.list(kind, namespace=namespace, labels={UID_LABEL: uid})
     return [child for child in found if belongs_to(child, wukong)]
@@ -94,9 +91,8 @@ async def children_of(client: CachedClient, kind: type[C], wukong: Wukong) -> li
 def index_children(cache: Cache, *kinds: type[Object]) -> None:
     """Let the children of a Wukong be found without a search through those of all."""
     for kind in kinds:
-        cache.index(kind, UID_LABEL, _owner)
+        cache.index(kind, OWNER, _owner)
 
 
 def _owner(child: Object) -> list[str]:
-    uid = child.metadata.labels.get(UID_LABEL)
-    return [uid] if uid is not None else []
+    return [each.uid for each in child.metadata.owner_references if each.controller]

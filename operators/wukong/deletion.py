@@ -1,7 +1,7 @@
 """What becomes of a Wukong that is deleted: first the machine goes, then its volumes, then its networks.
 
 Each stage begins when nothing of the one before is left, and deletes what belongs to the Wukong, whatever its spec says
-now. Volumes that are to be retained are released instead, for the next Wukong of the name.
+now. Volumes that are to be retained are released before anything is deleted, for the next Wukong of the name.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from kubewright.api.core.v1 import PersistentVolumeClaim
 from kubewright.patterns import NotYet
 
 from .cdi import DataVolume
-from .children import RETAINED_LABEL, UID_LABEL, WUKONG_LABEL, children_of, machine_name
+from .children import WUKONG_LABEL, children_of, machine_name
 from .context import WukongContext
 from .kubevirt import VirtualMachine, VirtualMachineInstance
 from .multus import NetworkAttachmentDefinition
+from .retention import is_retained, release_volumes, volumes_of
 
 WAIT = 2.0
 
@@ -24,17 +25,12 @@ WAIT = 2.0
 async def delete_children(context: WukongContext) -> None:
     """Delete everything, in order. Raises `NotYet` while something is left."""
     wukong, client = context.object, context.client
+    if is_retained(wukong):
+        await release_volumes(context)
     await _gone(context, await children_of(client, VirtualMachine, wukong))
     await _without_instance(context)
-    volumes: list[Object] = [
-        *await children_of(client, DataVolume, wukong),
-        *await children_of(client, PersistentVolumeClaim, wukong),
-    ]
-    if wukong.spec.volume_retention == "Retain":
-        for volume in volumes:
-            await _release(context, volume)
-    else:
-        await _gone(context, volumes)
+    if not is_retained(wukong):
+        await _gone(context, await volumes_of(context))
         await _without_claims(context)
     await _gone(context, await children_of(client, NetworkAttachmentDefinition, wukong))
     await context.nodes.release(wukong, everything=True)
@@ -68,14 +64,3 @@ async def _without_claims(context: WukongContext) -> None:
         is_imported = any(owner.kind == "DataVolume" for owner in owners)
         if is_imported and await client.find(DataVolume, name, namespace=namespace) is None:
             raise NotYet(f"being deleted: PersistentVolumeClaim {name}", after=WAIT)
-
-
-async def _release(context: WukongContext, volume: Object) -> None:
-    """Leave a volume to the next Wukong of the name: without its owner the garbage collector keeps it."""
-    wukong = context.object
-    references = volume.metadata.owner_references
-    volume.metadata.owner_references = [each for each in references if each.uid != wukong.metadata.uid]
-    volume.metadata.labels[RETAINED_LABEL] = wukong.metadata.name
-    volume.metadata.labels.pop(UID_LABEL, None)
-    await context.client.patch(volume)
-    context.events.normal(wukong, "Retained", f"Retained {volume.kind} {volume.metadata.name}")

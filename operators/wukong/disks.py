@@ -23,11 +23,12 @@ from .cdi import (
     HTTPSource,
     RegistrySource,
 )
-from .children import belongs_to, find_child, metadata_of, volume_name
+from .children import RETAINED_LABEL, metadata_of, volume_name
 from .context import DiskVolume, WukongContext
 from .failures import Failure, ImportFailed, VolumeLost
 from .kubevirt import Volume
 from .resizing import expand
+from .retention import find_volume, own, owned
 from .types import Disk, VolumeStatus
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
@@ -65,6 +66,8 @@ async def _volume(context: WukongContext, disk: Disk, used: Volume | None) -> Di
     claim_name = _claim_of(used) or await _remembered(context, disk) or name
     if claim_name != name:
         claim = await _find_claim(context, claim_name)
+        if claim is not None and _is_ours(context, claim):
+            claim = await owned(context, claim)
         return _claimed(disk, claim_name, claim, False, await _is_late(context, disk))
     try:
         return await (_empty(context, disk, name) if disk.image is None else _imported(context, disk, name, disk.image))
@@ -88,16 +91,25 @@ async def _remembered(context: WukongContext, disk: Disk) -> str | None:
     return known.pvc_name if await _find_claim(context, known.pvc_name) is not None else None
 
 
+def _is_ours(context: WukongContext, claim: PersistentVolumeClaim) -> bool:
+    """Whether a claim was made by a restore of the machine, or retained."""
+    machine, labels = context.machine, claim.metadata.labels
+    owners = {owner.uid for owner in claim.metadata.owner_references}
+    is_restored = machine is not None and machine.metadata.uid in owners
+    return is_restored or labels.get(RETAINED_LABEL) == context.object.metadata.name
+
+
 async def _find_claim(context: WukongContext, name: str) -> PersistentVolumeClaim | None:
     return await context.client.find(PersistentVolumeClaim, name, namespace=context.object.metadata.namespace)
 
 
 async def _empty(context: WukongContext, disk: Disk, name: str) -> DiskVolume:
     wukong = context.object
-    claim = await find_child(context.client, PersistentVolumeClaim, name, wukong)
+    claim = await find_volume(context, PersistentVolumeClaim, name)
     if claim is None:
         claim = PersistentVolumeClaim(metadata=metadata_of(wukong, name), spec=_claim_spec(disk))
         set_controller_reference(wukong, claim)
+        own(wukong, claim)
         claim = await context.client.create(claim)
         _created(context, disk, claim)
     return _claimed(disk, name, claim, False, await _is_late(context, disk))
@@ -108,9 +120,11 @@ async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -
     claim = await _find_claim(context, name)
     if not await client.serves(DataVolume):
         return DiskVolume(disk, name, claim, True, False, CDI_MISSING)
-    volume = await find_child(client, DataVolume, name, wukong)
-    if volume is None and claim is not None and belongs_to(claim, wukong):
-        # CDI may delete a DataVolume that it is done with, and leaves the claim to its owner.
+    volume = await find_volume(context, DataVolume, name)
+    if volume is None and claim is not None and not _is_imported(claim):
+        # CDI may delete a DataVolume that it is done with, and leaves the claim to its owner. Into the claim of
+        # somebody else nothing is imported.
+        claim = await find_volume(context, PersistentVolumeClaim, name)
         return _claimed(disk, name, claim, True, await _is_late(context, disk))
     if volume is None:
         volume = DataVolume(
@@ -118,6 +132,7 @@ async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -
             spec=DataVolumeSpec(source=source_of(image), pvc=_claim_spec(disk, volume_mode=True)),
         )
         set_controller_reference(wukong, volume)
+        own(wukong, volume)
         volume = await client.create(volume)
         _created(context, disk, volume)
     phase = volume.status.phase
@@ -131,6 +146,11 @@ async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -
         return DiskVolume(disk, name, claim, True, True)
     # Its progress is in the DataVolume: a status that followed it would be written every other second.
     return DiskVolume(disk, name, claim, True, False, f"is being imported ({phase or 'Pending'})")
+
+
+def _is_imported(claim: PersistentVolumeClaim) -> bool:
+    """Whether it is that of a DataVolume: one that is gone, if there is none, and then it goes as well."""
+    return any(owner.kind == "DataVolume" for owner in claim.metadata.owner_references)
 
 
 def _explained(volume: DataVolume) -> str:

@@ -11,9 +11,9 @@ from kubewright.cache import Cache
 from kubewright.controller import Handler
 
 from .bridges import users_of
-from .children import volume_name
 from .kubevirt import VirtualMachineInstance
 from .nmstate import POLICY_LABEL, NodeNetworkConfigurationEnactment, NodeNetworkConfigurationPolicy
+from .retention import claim_names
 from .snapshot_types import WukongSnapshot
 from .types import Wukong
 
@@ -36,12 +36,6 @@ def index_references(cache: Cache) -> None:
     for name, values in indexes.items():
         cache.index(Wukong, name, _given(values))
     cache.index(WukongSnapshot, WUKONGS, lambda snapshot: [snapshot.spec.wukong_name])
-
-
-def claim_names(wukong: Wukong) -> list[str]:
-    """The claims of its disks, whoever has made them: CDI for a DataVolume, KubeVirt for a restore."""
-    made = [volume_name(wukong, disk.name) for disk in wukong.spec.disks]
-    return [*made, *(volume.pvc_name for volume in wukong.status.volumes)]
 
 
 def _given(values: Callable[[Wukong], Iterable[str | None]]) -> Callable[[Wukong], Iterable[str]]:

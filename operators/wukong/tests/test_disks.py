@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from operators.wukong.cdi import DataVolume
 from operators.wukong.disks import source_of
 from operators.wukong.kubevirt import VirtualMachine
 from operators.wukong.tests.worlds import Scripts, World, definition, verdict, virtual_world
 
-from kubewright import Quantity, condition
+from kubewright import ObjectMeta, Quantity, condition
 from kubewright.api.codec import to_json
-from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim
+from kubewright.api.core.v1 import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    VolumeResourceRequirements,
+)
 from kubewright.api.storage.v1 import StorageClass
 from kubewright.client import MergePatch
 from kubewright.client.wait import deleted
@@ -224,3 +231,74 @@ async def test_a_storage_class_that_is_changed_wakes_those_that_use_it() -> None
         await world.settled()
         await world.client.patch(StorageClass, "fixed", MergePatch({"allowVolumeExpansion": True}))
         await world.becomes(lambda wukong: wukong.status.volumes[0].size == "2Gi", timeout=9)
+
+
+@virtual
+async def test_nothing_is_imported_into_a_claim_of_somebody_else() -> None:
+    async with virtual_world() as world:
+        spec = PersistentVolumeClaimSpec(
+            access_modes=["ReadWriteOnce"],
+            resources=VolumeResourceRequirements(requests={"storage": Quantity("1Gi")}),
+            storage_class_name=world.storage("fast"),
+        )
+        await world.client.create(PersistentVolumeClaim(metadata=ObjectMeta(name="web-root"), spec=spec))
+        await world.create(disks=[world.disk("root", image=IMAGE)])
+        await world.settled()
+        found = verdict(await world.get(), "VolumesBound")
+        assert found is not None
+        assert found[1] == "NameTaken"
+        assert await world.names(DataVolume) == set()
+
+
+async def delete_and_wait(world: World, propagation: Literal["Background", "Foreground"] = "Background") -> None:
+    found = await world.get()
+    await world.client.delete(found, propagation=propagation)
+    await world.client.wait_for(found, deleted)
+    await world.settled()
+
+
+@virtual
+async def test_retained_volumes_survive_a_deletion_in_the_foreground() -> None:
+    """The garbage collector then deletes what has an owner before the finalizer is asked."""
+    async with virtual_world() as world:
+        await world.running(disks=[world.disk("root", image=IMAGE), world.disk("data")], volume_retention="Retain")
+        await delete_and_wait(world, "Foreground")
+        assert await world.names(PersistentVolumeClaim) == {"web-root", "web-data"}
+
+
+@virtual
+async def test_volumes_are_retained_when_that_is_said_at_last() -> None:
+    async with virtual_world() as world:
+        await world.running()
+        claim = await world.client.get(PersistentVolumeClaim, "web-root")
+        claim.metadata.labels = {}
+        await world.client.update(claim)
+        await world.change({"volumeRetention": "Retain"})
+        await delete_and_wait(world)
+        assert await world.names(PersistentVolumeClaim) == {"web-root"}, "also without its labels"
+
+
+@virtual
+async def test_volumes_that_are_no_longer_to_be_retained_go() -> None:
+    async with virtual_world() as world:
+        await world.running(disks=[world.disk("root", image=IMAGE), world.disk("data")], volume_retention="Retain")
+        await world.change({"volumeRetention": "Delete"})
+        await world.settled()
+        await delete_and_wait(world)
+        assert (await world.names(DataVolume), await world.names(PersistentVolumeClaim)) == (set(), set())
+
+
+@virtual
+async def test_a_claim_that_cdi_has_left_behind_is_retained() -> None:
+    async with virtual_world() as world:
+        disks = [world.disk("root", image=IMAGE)]
+        created = await world.running(disks=disks, volume_retention="Retain")
+        claim = await world.client.get(PersistentVolumeClaim, "web-root")
+        claim.metadata.owner_references = [created.as_owner()]
+        await world.client.update(claim)
+        await world.client.delete(DataVolume, "web-root")
+        await world.settled()
+        await delete_and_wait(world)
+        await world.running(disks=disks)
+        assert (await world.client.get(PersistentVolumeClaim, "web-root")).metadata.uid == claim.metadata.uid
+        assert await world.names(DataVolume) == set()

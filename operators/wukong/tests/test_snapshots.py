@@ -242,3 +242,21 @@ async def test_a_restore_that_is_done_is_not_done_again_when_somebody_deletes_it
         await world.settled()
         assert await world.names(VirtualMachineRestore) == set()
         await restored(world, "Succeeded")
+
+
+@virtual
+async def test_volumes_of_a_restore_are_retained_too() -> None:
+    """KubeVirt makes the machine their owner, which is deleted first."""
+    async with virtual_world() as world:
+        await world.create(start_strategy=StartStrategy(auto_start=False), volume_retention="Retain")
+        await world.reaches("Stopped")
+        await take(world)
+        await ends(world, "Succeeded")
+        await world.change({"restoreFromSnapshot": "monday"})
+        await restored(world, "Succeeded")
+        await world.settled()
+        created = await world.get()
+        await world.client.delete(created)
+        await world.client.wait_for(created, deleted)
+        await world.settled()
+        assert await world.names(PersistentVolumeClaim) == {"web-root", "restore-web-monday-root"}
