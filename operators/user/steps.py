@@ -75,7 +75,7 @@ async def roles(context: UserContext) -> None:
         await context.ensure(Role(metadata=context.metadata(role, context.workspace), rules=rules))
 
 
-@step("RoleBindingSyncReady", needs=[namespace])
+@step("RoleBindingSyncReady", needs=[namespace, service_account])
 async def role_binding(context: UserContext) -> None:
     """The User owns the workspace."""
     await _cluster_role(context, "Owner")

@@ -126,6 +126,9 @@ async def test_a_service_account_that_was_there_before_is_not_given_to_a_user() 
             context = await context_of(admin, own, name)
             with pytest.raises(NotYet, match=f"the ServiceAccount user-system/{name} exists already"):
                 await user_steps.service_account(context)
+            with pytest.raises(NotYet):
+                await user_steps.pipeline.run(context)
+            assert await admin.list(RoleBinding, namespace=f"ns-{name}") == []
 
 
 @virtual
