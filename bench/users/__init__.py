@@ -18,7 +18,7 @@ from operators.user.program import NAME
 
 from bench.figures import Figure
 from bench.interpreter import interpreter
-from bench.users.load import Load
+from bench.users.load import PATIENCE, Load
 from bench.users.outcome import check_records, check_requests, check_roles
 from bench.users.traffic import Traffic
 from bench.widgets.program import Peer, Program, progress, running, warm_up
@@ -103,7 +103,7 @@ async def _leader(admin: Client, directory: Path, kubeconfig: Path) -> AsyncIter
 
 async def _figures(load: Load, traffic: Traffic, first: Program, second: Program, audit: Path) -> list[Figure]:
     idle = first.cpu()
-    async with first.patience("did not make all users active"):
+    async with first.patience("did not make all users active", PATIENCE):
         await load.create_users()
     await first.quiet()
     users_cpu, peak, made = first.cpu() - idle, first.peak(), traffic.since_last()
@@ -116,7 +116,7 @@ async def _figures(load: Load, traffic: Traffic, first: Program, second: Program
         killed_at = first.cpu()
         await first.kill()
         progress(f"the leader was killed when {phases.count_finished():,} of {load.requests:,} requests were finished")
-        async with second.patience("did not finish all requests"):
+        async with second.patience("did not finish all requests", PATIENCE):
             await phases.finished(load.grants)
             await load.request_changes()
             await phases.finished(load.requests)

@@ -17,6 +17,9 @@ from bench.in_flight import each
 from bench.users.phases import Phases
 from kubewright import Client, ObjectMeta
 
+PATIENCE = 1_200.0
+"""Seconds that one part of the run may take, on a machine with others."""
+
 _GRANTS, _CHANGES = 3, 2
 
 
@@ -37,7 +40,7 @@ class Load:
 
         await each(range(self.users), create)
         active: set[str] = set()
-        async with self.client.watch(User) as watched:
+        async with self.client.watch(User, timeout=PATIENCE) as watched:
             async for event in watched:
                 if event.type != "BOOKMARK" and event.object.status.phase == "Active":
                     active.add(event.object.metadata.name)
@@ -48,7 +51,7 @@ class Load:
     async def watched(self) -> AsyncIterator[Phases]:
         """The phases that requests reach while the block runs."""
         phases = Phases(self.client)
-        task = asyncio.create_task(phases.follow())
+        task = asyncio.create_task(phases.follow(2 * PATIENCE))
         try:
             yield phases
         finally:

@@ -27,9 +27,9 @@ class Phases:
         async with self._changed:
             await self._changed.wait_for(lambda: self.count_finished() >= count)
 
-    async def follow(self) -> None:
-        """Watch until cancelled."""
-        async with self._client.watch(Operationrequest, namespace=SYSTEM_NAMESPACE) as watched:
+    async def follow(self, seconds: float) -> None:
+        """Watch until cancelled, for so long at the most."""
+        async with self._client.watch(Operationrequest, namespace=SYSTEM_NAMESPACE, timeout=seconds) as watched:
             async for event in watched:
                 if event.type != "BOOKMARK":
                     found, phase = self.of.setdefault(event.object.metadata.uid, []), event.object.status.phase

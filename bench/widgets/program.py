@@ -115,10 +115,10 @@ class Program:
         return msgspec.json.decode(lines[-1], type=Counted) if lines and lines[-1].startswith(b"{") else Counted()
 
     @asynccontextmanager
-    async def patience(self, what: str) -> AsyncIterator[None]:
+    async def patience(self, what: str, seconds: float = _PATIENCE) -> AsyncIterator[None]:
         """Fail when the program ends in the block, or when the block takes too long."""
         try:
-            async with self._patience(what), asyncio.TaskGroup() as group:
+            async with self._patience(what, seconds), asyncio.TaskGroup() as group:
                 watching = group.create_task(self._raise_at_end())
                 yield
                 watching.cancel()
@@ -130,12 +130,12 @@ class Program:
         raise self._failed(f"ended with exit code {code}")
 
     @asynccontextmanager
-    async def _patience(self, what: str) -> AsyncIterator[None]:
+    async def _patience(self, what: str, seconds: float = _PATIENCE) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(seconds):
                 yield
         except TimeoutError:
-            raise self._failed(f"{what} within {_PATIENCE:.0f} seconds") from None
+            raise self._failed(f"{what} within {seconds:.0f} seconds") from None
 
     def _failed(self, what: str) -> ProgramFailed:
         self._log.seek(0)
