@@ -10,6 +10,7 @@ from kubewright.api.markers import Choice, Rule
 Phase: TypeAlias = Literal["Pending", "Processing", "Completed", "Failed"]
 
 FINISHED: Final[tuple[Phase, ...]] = ("Completed", "Failed")
+"""The phases of requests that are over."""
 
 # A default of {} is checked as it stands: it has no phase yet.
 _ONLY_FORWARD = Rule(
