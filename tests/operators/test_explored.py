@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from operators import builtins, devbox, podmanager, wukong
 from operators.chaospod import ChaosPod, ChaosPodReconciler, ChaosPodSpec
-from operators.user import Deleterequest, Operationrequest, User
-from operators.user import setup as set_up_users
+from operators.user import Options, User
 from operators.user.deployed import required_objects
 from operators.user.names import KEEP_WORKSPACE
+from operators.user.program import add_users
 from operators.wukong import simulators
 from operators.wukong.cdi import DataVolume
 from operators.wukong.kubevirt import VirtualMachine, VirtualMachineInstance
@@ -117,6 +117,13 @@ def test_a_chaos_pod_runs_whatever_fails() -> None:
 
 
 USER = User(metadata=ObjectMeta(name="it"))
+
+
+def set_up_users(manager: Manager) -> None:
+    """Without requests, which are explored beside their tests."""
+    add_users(manager, Options(), None)
+
+
 # What depends on a token, which is another one in each world.
 TOKENS: dict[type[Object], list[str]] = {
     Secret: ["data", "metadata.annotations"],
@@ -133,7 +140,7 @@ async def rotate(world: World[None]) -> None:
 def test_a_user_has_everything_and_its_kubeconfig_is_rotated_whatever_fails() -> None:
     explore(
         set_up_users,
-        kinds=[User, Operationrequest, Deleterequest],
+        kinds=[User],
         given=required_objects(),
         when=rotate,
         until=lambda world: world.wait(
@@ -167,7 +174,7 @@ def outlives_its_workspace(world: World[None]) -> bool:
 def test_a_user_is_deleted_whatever_fails() -> None:
     explore(
         set_up_users,
-        kinds=[User, Operationrequest, Deleterequest],
+        kinds=[User],
         given=required_objects(),
         when=delete_user,
         until=lambda world: world.settled(),
