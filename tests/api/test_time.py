@@ -136,6 +136,8 @@ def test_time_without_zone_is_refused_when_encoding(value: object, path: str) ->
 def test_times_with_zone_and_texts_like_times_pass() -> None:
     lease = Lease(now(), micro_now(), [{"restarted": now()}], note="2026-01-02T00:00:00")
     refuse_naive_times(lease, encode(lease), encode_hook)
+    json = {"note": msgspec.Raw(b'"2026-01-02T00:00:00"'), "at": now()}
+    refuse_naive_times(json, encode(json), encode_hook)
 
 
 def test_now_has_whole_seconds() -> None:

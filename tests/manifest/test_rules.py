@@ -15,7 +15,7 @@ from kubewright.api.markers import (
     ListMap,
     Rule,
 )
-from kubewright.api.model import Model
+from kubewright.api.model import Model, ModelMeta
 from kubewright.api.resources import Resource, resource
 from kubewright.manifest.crd import crd_of
 from kubewright.manifest.errors import ManifestError
@@ -192,6 +192,7 @@ class Source(Model):
     namespace: str | None = None
     name: str
     size: int = 1
+    free: JSONValue = None
 
 
 @pytest.mark.parametrize(
@@ -240,6 +241,11 @@ def test_a_union_of_fields_is_a_rule_of_the_structure_or_of_one_field_that_holds
             AtMostOneOf("file", "config_map"),
             "Ruled: AtMostOneOf('file', 'config_map') names a field as Python does: write \"configMap\"",
         ),
+        (
+            ExactlyOneOf("file", "free"),
+            'names the field "free", but rules do not see JSONValue: use dict[str, JSONValue]',
+        ),
+        (Rule("!has(self.free)"), 'the rule "!has(self.free)" names the field "free", but rules do not see JSONValue'),
         (ExactlyOneOf("file", "name"), '"name" is always set, because it is required or has a default'),
         (AtLeastOneOf("file", "size"), '"size" is always set, because it is required or has a default'),
         (
@@ -261,6 +267,23 @@ def test_a_union_or_an_option_that_the_server_would_refuse_is_an_error(rule: Rul
     with pytest.raises(ManifestError) as caught:
         schema_of(Ruled)
     assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        Annotated[JSONValue, Immutable()],
+        Annotated[list[JSONValue], Rule("self.size() < 2")],
+        Annotated[dict[str, list[JSONValue]], Rule("self.size() < 2")],
+    ],
+    ids=str,
+)
+def test_a_rule_about_what_rules_do_not_see_is_an_error(annotation: object) -> None:
+    namespace: dict[str, object] = {"__annotations__": {"value": annotation}, "__module__": __name__}
+    with pytest.raises(
+        ManifestError, match=r"^Blind\.value: rules, Immutable\(\) included, do not see JSONValue: use di"
+    ):
+        schema_of(cast("type[Model]", ModelMeta("Blind", (Model,), namespace)))
 
 
 @pytest.mark.parametrize("union", [ExactlyOneOf("file"), AtMostOneOf(), AtLeastOneOf("file", "file")], ids=repr)

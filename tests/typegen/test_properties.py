@@ -17,6 +17,7 @@ from kubewright.manifest.crd import crd_of
 from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.keywords import RULES, Schema, fields, required
 from kubewright.manifest.keywords import rules as known_rules
+from kubewright.manifest.rules import is_visible
 from kubewright.manifest.unions import merged_members
 from kubewright.typegen import definition, generate
 from kubewright.typegen.canonical import canonical_kind
@@ -226,7 +227,9 @@ def objects(inner: Schemas, *, of_kind: bool = False) -> Schemas:
 
 
 def fitting(schema: Schema) -> Schema:
-    """Without a default that does not fit, which a server refuses."""
+    """Without a default that does not fit, and without rules that see nothing, which a server refuses."""
+    if not is_visible(schema):
+        schema = {keyword: value for keyword, value in schema.items() if keyword != RULES}
     default, properties = schema.get("default"), schema.get("properties")
     fits = default or not (schema.get("minItems") or schema.get("minProperties"))
     if isinstance(default, dict) and isinstance(properties, dict):

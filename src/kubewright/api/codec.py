@@ -235,7 +235,7 @@ def _dynamic_fields(obj: Dynamic) -> dict[str, object]:
 
 
 def _decode_without_nulls(cls: type[T], raw: bytes | msgspec.Raw) -> T | None:
-    """Decode again with null read as Go reads it: as an empty list or map, and otherwise as absent.
+    """Decode again with null read as Go reads it: a list or map that must be there is empty, and all else is absent.
 
     Go servers send null for nil slices without omitempty (`rules: null` of a Role). It is rare enough not to make
     every list in every type optional for it. None when that was not the problem.
@@ -252,17 +252,23 @@ def _decode_without_nulls(cls: type[T], raw: bytes | msgspec.Raw) -> T | None:
 
 def _without_nulls(value: object, shape: Shape) -> object:
     if isinstance(value, dict) and shape.form == "model":
-        fields = shape.fields
+        fields, required = shape.fields, _required_fields(shape)
         return {
             name: _empty(fields.get(name, SCALAR)) if field is None else _without_nulls(field, fields.get(name, SCALAR))
             for name, field in value.items()
-            if field is not None or fields.get(name, SCALAR).form in ("list", "map")
+            if field is not None or (name in required and fields[name].form in ("list", "map"))
         }
     if isinstance(value, dict) and shape.item is not None:
         return {name: _without_nulls(item, shape.item) for name, item in value.items()}
     if isinstance(value, list) and shape.item is not None:
         return [_without_nulls(item, shape.item) for item in value]
     return value
+
+
+@cache
+def _required_fields(shape: Shape) -> frozenset[str]:
+    models = shape.members or ((shape.model,) if shape.model is not None else ())
+    return frozenset(field.encode_name for each in models for field in msgspec.structs.fields(each) if field.required)
 
 
 def _empty(shape: Shape) -> object:

@@ -106,7 +106,13 @@ def refuse_naive_times(value: object, encoded: bytes, enc_hook: Callable[[object
     of it is cheap, and `value` is only walked when something in there looks like a time without zone.
     """
     if _NAIVE_TIME.search(encoded):
-        _refuse_naive_times(msgspec.to_builtins(value, builtin_types=(datetime,), enc_hook=enc_hook), "")
+        plain = msgspec.to_builtins(
+            value,
+            builtin_types=(datetime,),
+            # What is JSON already has no datetimes.
+            enc_hook=lambda value: None if isinstance(value, msgspec.Raw) else enc_hook(value),
+        )
+        _refuse_naive_times(plain, "")
 
 
 def _refuse_naive_times(value: object, path: str) -> None:

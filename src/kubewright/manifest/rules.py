@@ -10,7 +10,7 @@ from kubewright.api.field_path import FieldPath, FieldPathError
 from kubewright.api.markers import AtLeastOneOf, AtMostOneOf, FieldUnion, JSONValue, Rule
 from kubewright.api.naming import json_name
 from kubewright.manifest.errors import ManifestError
-from kubewright.manifest.keywords import RULES
+from kubewright.manifest.keywords import RULES, inner, is_untyped
 from kubewright.manifest.path import PathError, schema_at
 
 # As CEL has to spell names that are its own words.
@@ -46,6 +46,8 @@ def add_rules(schema: dict[str, JSONValue], rules: Sequence[Rule | FieldUnion], 
     """Add rules to a schema; an error for one that names a field as Python does, or that the server would refuse."""
     if not rules:
         return
+    if not is_visible(schema):
+        raise ManifestError(f"{where}: rules, Immutable() included, do not see JSONValue: use dict[str, JSONValue]")
     rendered: list[JSONValue] = []
     for rule in rules:
         if isinstance(rule, FieldUnion):
@@ -56,6 +58,12 @@ def add_rules(schema: dict[str, JSONValue], rules: Sequence[Rule | FieldUnion], 
         rendered.append(_rendered(rule))
     existing = schema.get(RULES)
     schema[RULES] = [*(existing if isinstance(existing, list) else []), *rendered]
+
+
+def is_visible(schema: dict[str, JSONValue]) -> bool:
+    """Whether CEL has such values: it has no type for what may be anything, nor for lists and maps of that."""
+    nested = inner(schema)
+    return not is_untyped(schema) and (nested is None or is_visible(nested))
 
 
 def _union_rule(union: FieldUnion, schema: dict[str, JSONValue], where: str) -> Rule:
@@ -162,3 +170,8 @@ def _check_names(rule: Rule, schema: dict[str, JSONValue], where: str) -> None:
                     f'write "{json_name(name)}", as in JSON'
                 )
             current = properties.get(name)
+            if isinstance(current, dict) and not is_visible(current):
+                raise ManifestError(
+                    f'{where}: the rule "{rule.rule}" names the field "{name}", but rules do not see JSONValue: use '
+                    "dict[str, JSONValue]"
+                )

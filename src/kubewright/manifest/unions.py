@@ -15,8 +15,8 @@ from kubewright.api.markers import JSONValue, Rule
 from kubewright.api.model import BuiltIn, Model
 from kubewright.api.resources import Object
 from kubewright.manifest.errors import ManifestError
-from kubewright.manifest.keywords import RULES, Schema, fields, inner, is_untyped, required, rules
-from kubewright.manifest.rules import add_rules, escaped
+from kubewright.manifest.keywords import RULES, Schema, fields, required, rules
+from kubewright.manifest.rules import add_rules, escaped, is_visible
 
 
 def tagged(members: Sequence[object], where: object) -> tuple[str, dict[str, object]] | None:
@@ -134,7 +134,7 @@ def _presence(name: str, having: list[str], needing: list[str], tag_field: str, 
 
 def _check_visibility(name: str, having: Mapping[str, Schema], needing: Sequence[str], where: object) -> None:
     """Raise `ManifestError` for a field of some members that rules cannot keep out of the others."""
-    if not all(map(_is_visible, having.values())):
+    if not all(map(is_visible, having.values())):
         raise ManifestError(
             f'{where}: the field "{name}" goes with {" and ".join(needing or having)} only, which takes a rule, and '
             "rules do not see JSONValue: use dict[str, JSONValue], or have it alike in every member"
@@ -144,12 +144,6 @@ def _check_visibility(name: str, having: Mapping[str, Schema], needing: Sequence
             f'{where}: the field "{name}" must be set in {" and ".join(needing)} only, which takes a rule, and rules '
             "do not distinguish null from absent: give it a default, or have it alike in every member"
         )
-
-
-def _is_visible(schema: Schema) -> bool:
-    """Whether CEL has such a field: it has no type for values that may be anything, nor for lists and maps of them."""
-    nested = inner(schema)
-    return not is_untyped(schema) and (nested is None or _is_visible(nested))
 
 
 def _is(tag_field: str, tags: Sequence[str]) -> str:
