@@ -51,10 +51,9 @@ class Load:
     async def watched(self) -> AsyncIterator[Phases]:
         """The phases that requests reach while the block runs."""
         phases = Phases(self.client)
-        task = asyncio.create_task(phases.follow(2 * PATIENCE))
-        try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(phases.follow())
             yield phases
-        finally:
             task.cancel()
 
     async def request_grants(self) -> None:

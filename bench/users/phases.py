@@ -27,13 +27,20 @@ class Phases:
         async with self._changed:
             await self._changed.wait_for(lambda: self.count_finished() >= count)
 
-    async def follow(self, seconds: float) -> None:
-        """Watch until cancelled, for so long at the most."""
-        async with self._client.watch(Operationrequest, namespace=SYSTEM_NAMESPACE, timeout=seconds) as watched:
-            async for event in watched:
-                if event.type != "BOOKMARK":
-                    found, phase = self.of.setdefault(event.object.metadata.uid, []), event.object.status.phase
-                    if found[-1:] != [phase]:
-                        found.append(phase)
-                        async with self._changed:
-                            self._changed.notify_all()
+    async def follow(self) -> None:
+        """Watch until cancelled. A server ends watches that are slow: they go on where they were."""
+        revision: str | None = None
+        while True:
+            watch = self._client.watch(Operationrequest, namespace=SYSTEM_NAMESPACE, resource_version=revision)
+            async with watch as watched:
+                async for event in watched:
+                    revision = event.header.resource_version
+                    if event.type != "BOOKMARK":
+                        await self._note(event.object)
+
+    async def _note(self, request: Operationrequest) -> None:
+        found, phase = self.of.setdefault(request.metadata.uid, []), request.status.phase
+        if found[-1:] != [phase]:
+            found.append(phase)
+            async with self._changed:
+                self._changed.notify_all()
