@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from operators import builtins, chaospod, devbox, podmanager, user
 from tests.deployment.ferries import ferries
+from tests.deployment.shipped import OPERATORS
 
 from kubewright import Client, Manager
 from kubewright.api.codec import from_json
@@ -46,11 +46,7 @@ async def test_pods_are_admitted_where_only_restricted_ones_are(admin: Client, n
         await admin.create(pod, dry_run=True)
 
 
-@pytest.mark.parametrize(
-    "setup",
-    [podmanager.setup, chaospod.setup, builtins.setup, user.setup, devbox.setup],
-    ids=["podmanager", "chaospod", "builtins", "user", "devbox"],
-)
+@pytest.mark.parametrize("setup", OPERATORS.values(), ids=OPERATORS)
 async def test_a_server_accepts_what_is_deployed_of_the_operators_here(
     setup: Callable[[Manager], None], admin: Client, namespace: str
 ) -> None:

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 from tests.deployment.ferries import Ferry, FerrySpec, ferries
+from tests.deployment.shipped import OPERATORS
 
+from kubewright import Manager
+from kubewright.api import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.controlplane.binaries import find_binaries
-from kubewright.deployment import files_of, install_yaml
+from kubewright.deployment import Operator, files_of, install_yaml, with_setup
 from kubewright.manifest import ManifestError
 from kubewright.manifest.documents import documents
 
@@ -53,23 +57,35 @@ def test_files_are_those_of_kubebuilder() -> None:
 
 @pytest.mark.usefixtures("real_control_plane")  # for its kubectl
 def test_kustomize_makes_the_objects_of_the_one_manifest_in_the_same_order(tmp_path: Path) -> None:
-    for path, content in files_of(ferries()).items():
-        file = tmp_path / path
+    write(ferries(), tmp_path)
+    assert kustomized(tmp_path, "default") == [
+        each.value for each in documents(install_yaml(ferries()), "install.yaml")
+    ]
+    assert len(kustomized(tmp_path, "samples")) == 2
+
+
+@pytest.mark.usefixtures("real_control_plane")  # for its kubectl
+@pytest.mark.parametrize("setup", OPERATORS.values(), ids=OPERATORS)
+async def test_kustomize_builds_the_files_of_the_operators_here(
+    setup: Callable[[Manager], None], tmp_path: Path
+) -> None:
+    operator = await with_setup(Operator(name="it", image="it:1"), setup)
+    write(operator, tmp_path)
+    assert kustomized(tmp_path, "default") == [each.value for each in documents(install_yaml(operator), "install.yaml")]
+
+
+def write(operator: Operator, directory: Path) -> None:
+    for path, content in files_of(operator).items():
+        file = directory / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
-    answers = [
-        subprocess.run(
-            [find_binaries().kubectl, "kustomize", tmp_path / "config" / name],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        for name in ("default", "samples")
-    ]
-    assert [answer.stderr for answer in answers] == ["", ""]
-    built, samples = ([each.value for each in documents(answer.stdout, "kustomize")] for answer in answers)
-    assert built == [each.value for each in documents(install_yaml(ferries()), "install.yaml")]
-    assert len(samples) == 2
+
+
+def kustomized(directory: Path, name: str) -> list[JSONValue]:
+    command = [str(find_binaries().kubectl), "kustomize", str(directory / "config" / name)]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert answer.stderr == ""
+    return [each.value for each in documents(answer.stdout, "kustomize")]
 
 
 def test_the_same_operator_gives_the_same_bytes() -> None:
