@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from operators import builtins, chaospod, devbox, podmanager, wukong
 from operators import user as users
 from operators.user.names import CREATOR, STATUS, SYSTEM_NAMESPACE, role_reference
+from operators.user.request_guard import ENFORCED_AFTER
 from operators.wukong import simulators
+from operators.wukong.cdi import DataVolume
 
 from kubewright import Client, ControlPlane, Field, KubernetesError, Manager, NotFound, ObjectMeta, Permission, Quantity
 from kubewright.api.apps.v1 import ReplicaSet, ReplicaSetSpec
@@ -78,6 +80,7 @@ async def use_users(user: Client) -> None:
 
 
 async def use_requests(user: Client) -> None:
+    await asyncio.sleep(ENFORCED_AFTER.total_seconds() + 1)  # until servers know the policy that guards requests
     for name in ("alice", "bob"):
         labels = {STATUS: "Deleted"}
         await user.wait_for(
@@ -140,6 +143,9 @@ async def use_wukong(user: Client) -> None:
     root.size = "2Gi"
     await user.patch(wukong.Wukong, "kept", MergePatch({"spec": {"disks": [to_json(root)]}}))
     await user.wait_for(kept, Field("status.volumes[0].size").equals("2Gi"))
+    await user.patch(wukong.Wukong, "kept", MergePatch({"spec": {"volumeRetention": "Delete"}}))
+    owned = Field("metadata.ownerReferences").satisfies(bool, "is the Wukong")
+    await user.wait_for(DataVolume, "kept-root", owned, namespace="default")
     await user.delete(kept)
     await user.wait_for(kept, deleted)
 
