@@ -33,7 +33,11 @@ PLAIN = Operator(name="it", image="it:1", namespace="harbour")
         (podmanager.setup, ["PodManager"], ["PodManager"]),
         (chaospod.setup, ["ChaosPod"], ["/mutate-", "/validate-"]),
         (builtins.setup, ["PodSet"], ["/mutate--v1-pod", "/validate--v1-pod"]),
-        (user.setup, ["User"], ["/mutate-user-sealos-io-v1-user", "/validate-user-sealos-io-v1-user"]),
+        (
+            user.setup,
+            ["User", "Operationrequest", "Deleterequest"],
+            ["/mutate-", "/validate-", "/mutate-", "/mutate-", "/validate-"],
+        ),
         (devbox.setup, ["Devbox", "DevBoxRelease"], ["/validate-", "Devbox"]),
     ],
     ids=["podmanager", "chaospod", "builtins", "user", "devbox"],
