@@ -14,10 +14,11 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A user's project: nothing of ours but the installed package, and no configuration but the strictest."""
-    (program,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    (tmp_path / "readme_program.py").write_text(program)
-    (pattern,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/patterns.md").read_text(), re.MULTILINE | re.DOTALL)
-    (tmp_path / "patterns_program.py").write_text(pattern)
+    for document, programs in (("README.md", 1), ("docs/patterns.md", 2)):
+        found = re.findall(r"^```python\n(.*?)^```", (ROOT / document).read_text(), re.MULTILINE | re.DOTALL)
+        assert len(found) == programs
+        for number, program in enumerate(found, 1):
+            (tmp_path / f"{Path(document).stem.lower()}_program_{number}.py").write_text(program)
     for folder in (ROOT / "examples", ROOT / "operators", ROOT / "tests/user_code"):
         left_out = shutil.ignore_patterns("__pycache__", "tests", "conftest.py")
         shutil.copytree(folder, tmp_path / folder.name, ignore=left_out)

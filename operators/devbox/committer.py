@@ -37,15 +37,19 @@ class Committer(Protocol):
 
     def reference(self, devbox: Devbox, content_id: str) -> str:
         """What the commit of a content is called: the `commitImage` of its record."""
+        ...
 
     def is_commit(self, devbox: Devbox, reference: str) -> bool:
         """Whether it is what a commit of the Devbox is called, and not an image."""
+        ...
 
     async def commit(self, devbox: Devbox) -> CommitProgress:
         """Begin to commit the present content, or report how far that is. No pod uses the content meanwhile."""
+        ...
 
     async def cancel(self, devbox: Devbox) -> bool:
         """End an attempt to commit, whatever came of it. True when nothing of it is left that reads the content."""
+        ...
 
     def resume(self, devbox: Devbox, pod: PodSpec) -> None:
         """Have a pod of the present content begin from the `baseImage` of its record."""

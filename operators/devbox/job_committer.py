@@ -6,7 +6,7 @@ or is given up, leaves that as it was.
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final
 
 from kubewright import AlreadyExists, CachedClient, KubernetesError, ObjectKey, ObjectMeta, set_controller_reference
 from kubewright.api import Object
@@ -30,8 +30,6 @@ PREFIX: Final = "archive/"
 _ARCHIVE, _BASE = "archive", "base"
 _ARCHIVE_AT, _BASE_AT = "/devbox-archive", "/devbox-base"
 _POLL = 10.0
-
-P = TypeVar("P", bound=Object)
 
 
 class JobCommitter:
@@ -138,7 +136,7 @@ class JobCommitter:
             return _deleted(archive)
         return Committed()
 
-    async def _create(self, devbox: Devbox, made: P) -> None:
+    async def _create(self, devbox: Devbox, made: Object) -> None:
         set_controller_reference(devbox, made)
         try:
             await self.client.create(made)

@@ -17,6 +17,7 @@ class Registry(Protocol):
     @property
     def host(self) -> str:
         """What the names of its images begin with."""
+        ...
 
     async def tag(self, source: str, target: str) -> None:
         """Have the image also be called `target`. Raises `ImageMissing`; every other error is retried."""

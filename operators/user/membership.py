@@ -43,7 +43,7 @@ class Members:
     @property
     def owners(self) -> set[str]:
         """The users with the role Owner, the one whose workspace it is included."""
-        own, owners = user_of(self._workspace), set()
+        own, owners = user_of(self._workspace), set[str]()
         for binding in self._bindings:
             owner = own if binding.metadata.name == own else binding.metadata.labels.get(OWNER)
             if owner and role_of(binding.role_ref) == "Owner":

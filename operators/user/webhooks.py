@@ -27,7 +27,7 @@ def default_user(review: Review[User]) -> None:
 def check_user(review: Review[User]) -> list[FieldCause]:
     """An annotation that is new says something: an owner is the name of a User. One that stays is not checked."""
     new, old = review.object.metadata.annotations, review.old.metadata.annotations if review.old is not None else {}
-    causes = []
+    causes: list[FieldCause] = []
     if new.get(DISPLAY_NAME) == "" != old.get(DISPLAY_NAME):
         causes.append(FieldCause.invalid(_path(DISPLAY_NAME), "", "must not be empty"))
     owner = new.get(OWNER)

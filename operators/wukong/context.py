@@ -63,6 +63,7 @@ class NodeNetworks(Protocol):
 
     def tags(self, network: Network) -> bool:
         """Whether frames of the network get their VLAN tag on the node, below its bridge."""
+        ...
 
 
 class NoNodeNetworks:

@@ -101,7 +101,7 @@ def _applied(machine: VirtualMachine) -> JSONObject:
         found = json.loads(machine.metadata.annotations.get(APPLIED, "{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return cast(JSONObject, found) if isinstance(found, dict) else {}
 
 
 def run_strategy(wukong: Wukong) -> str:

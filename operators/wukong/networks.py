@@ -30,7 +30,7 @@ async def networks(context: WukongContext) -> Done:
         await context.nodes.configure(wukong)
     wanted = [network for network in wukong.spec.networks if network.name != DEFAULT_NETWORK]
     has_multus = not wanted or await context.client.serves(NetworkAttachmentDefinition)
-    attached, missing = [], []
+    attached, missing = list[Attachment](), list[str]()
     for network in wanted:
         if network.nad_name is not None:
             if not has_multus or not await _exists(context, network.nad_name):

@@ -14,6 +14,7 @@ from tests.cli.command import Done, command_beside
 from tests.cli.ferryman import Ferryman
 
 from kubewright import Client, Config, ControlPlane, Manager
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.core.v1 import ConfigMap, Namespace, ResourceQuota, ServiceAccount
 from kubewright.api.dynamic import Dynamic
@@ -21,7 +22,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.rbac.v1 import ClusterRole, RoleBinding
 from kubewright.cli.cluster.labelled import kinds_of
 from kubewright.client import MergePatch
-from kubewright.client.wait import Field, deleted, exists
+from kubewright.client.wait import Field, condition, deleted, exists
 from kubewright.deployment import Operator
 
 pytestmark = pytest.mark.usefixtures("nodes")
@@ -119,6 +120,15 @@ async def test_what_an_operator_no_longer_has_goes_and_what_others_have_is_kept(
         assert await admin.find(ClusterRole, f"{project.name}-ferry-{role}") is None
     kept = "this operator no longer has it; delete it when its objects are not needed"
     assert f"  keep       CustomResourceDefinition {project.definition}: {kept}\n" in raft.output
+
+    # A kind whose names are refused has no objects, and is no reason to keep anything.
+    late = await admin.get(CustomResourceDefinition, f"rafts.{project.group}")
+    late.metadata, late.spec.names.plural = ObjectMeta(name=f"latecomers.{project.group}"), "latecomers"
+    late = await admin.create(late)
+    await admin.wait_for(late, condition("NamesAccepted", "False"))
+    tried = await run("undeploy", "--keep-definitions", "--dry-run")
+    assert f"  delete     Namespace {project.namespace}\n" in tried.output
+    await admin.delete(late)
 
     # Neither what others have goes with the namespace, whatever kind it is, nor objects whose definition is kept.
     metadata = ObjectMeta(name=project.name, namespace=project.namespace)

@@ -20,7 +20,7 @@ class CDIScript:
 
     seconds: float = 0.05
     """How long an import takes."""
-    failing: set[str] = field(default_factory=set)
+    failing: set[str] = field(default_factory=set[str])
     """The URLs that cannot be imported."""
 
 

@@ -50,7 +50,7 @@ class KubeVirtScript:
     restart: float = 5.0
     """Seconds until a guest that has failed is started again."""
     nodes: tuple[str, ...] = ("node-1", "node-2")
-    failing: set[str] = field(default_factory=set)
+    failing: set[str] = field(default_factory=set[str])
     """The machines whose guests fail when they start."""
 
 

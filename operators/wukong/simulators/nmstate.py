@@ -23,9 +23,9 @@ class NMStateScript:
     step: float = 0.05
     """Seconds until a policy is enacted."""
     nodes: tuple[str, ...] = ("node-1", "node-2")
-    failing: set[str] = field(default_factory=set)
+    failing: set[str] = field(default_factory=set[str])
     """The interfaces that cannot be configured."""
-    interfaces: dict[str, set[str]] = field(default_factory=dict)
+    interfaces: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """The interfaces that policies have made, by node. Deleting a policy removes none."""
 
 

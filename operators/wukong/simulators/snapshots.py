@@ -20,7 +20,7 @@ class SnapshotScript:
 
     step: float = 0.05
     """Seconds until a snapshot is ready, and until a restore is complete."""
-    failing: set[str] = field(default_factory=set)
+    failing: set[str] = field(default_factory=set[str])
     """The snapshots and restores that fail."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Final
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
@@ -12,7 +12,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.resources import Object
 from kubewright.cli.cluster.plan import described
 from kubewright.client import Client
-from kubewright.client.errors import APIError, NotFound
+from kubewright.client.errors import APIError, NoSuchKind, NotFound
 from kubewright.deployment import Operator
 
 _KUBERNETES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -34,7 +34,7 @@ async def reason_to_keep(
     going_names, kept_names = {described(obj) for obj in going}, {described(obj) for obj in kept}
     try:
         async for kind in _kinds(client, going_names):
-            for found in await client.list(metadata_only(kind), namespace=namespace):
+            for found in await _objects(client, kind, namespace):
                 name, identity = found.metadata.name, f"{kind.__name__} {found.key}"
                 if identity in kept_names:
                     return f"it has the {kind.__name__} {name}, which is kept"
@@ -45,6 +45,14 @@ async def reason_to_keep(
     except APIError as error:  # it may not be listed, or cannot be, as a webhook of others does not answer
         return f"it may have what is not of this operator: {error}"
     return ""
+
+
+async def _objects(client: Client, kind: type[Dynamic], namespace: str) -> Sequence[Object]:
+    """None of a kind that is defined and not served: its names were refused, or its definition is being deleted."""
+    try:
+        return await client.list(metadata_only(kind), namespace=namespace)
+    except NoSuchKind:
+        return []
 
 
 async def _kinds(client: Client, going: Collection[str]) -> AsyncIterator[type[Dynamic]]:
