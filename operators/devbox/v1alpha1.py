@@ -49,10 +49,15 @@ _STATES: dict[State, OldState] = {
     "Shutdown": "Stopped",
 }
 _PHASES: dict[Phase, OldPhase] = {
+    "Running": "Running",
+    "Pending": "Pending",
     "Paused": "Stopped",
     "Pausing": "Stopping",
+    "Stopped": "Stopped",
+    "Stopping": "Stopping",
     "Shutdown": "Stopped",
     "Shutting": "Stopping",
+    "Error": "Error",
 }
 _COMMITS: dict[CommitStatus, OldCommitStatus] = {
     "Success": "Success",
@@ -164,7 +169,7 @@ class DevboxV1Alpha1(Resource[DevboxV1Alpha1Spec, DevboxV1Alpha1Status]):
                 affinity=spec.affinity,
             ),
             status=DevboxV1Alpha1Status(
-                phase=_PHASES.get(status.phase) or _same_phase(status.phase),
+                phase=_PHASES.get(status.phase, "Unknown"),
                 network=NetworkV1Alpha1Status(type=network.type, node_port=network.node_port, tailnet=network.tailnet),
                 commit_history=[_history(record) for record in _in_order(status)],
             ),
@@ -182,8 +187,3 @@ def _in_order(status: DevboxStatus) -> list[CommitRecord]:
 def _history(record: CommitRecord) -> CommitHistory:
     status = _COMMITS.get(record.commit_status, "Unknown")
     return CommitHistory(image=record.commit_image, node=record.node, time=record.generate_time, status=status)
-
-
-def _same_phase(phase: Phase) -> OldPhase:
-    known: tuple[OldPhase, ...] = ("Running", "Pending", "Stopped", "Stopping", "Error")
-    return next((each for each in known if each == phase), "Unknown")
