@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.webhook.boats import Boat, BoatV1Beta1
+from tests.webhook.connections import post, trusting
 from tests.webhook.reviews import Kettle, kettle, review
 
 from kubewright.client import Client
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.certificates import CertificateAuthority, KeyPair
+from kubewright.controlplane.certificates import CertificateAuthority
 from kubewright.manager import Manager
 from kubewright.manager.webhook_serving import MAX_REVIEW_SIZE
 from kubewright.testing import LocalWebhooks
@@ -36,27 +36,6 @@ def steel(review: Review[Kettle]) -> None:
 
 @validates(Kettle)
 def admit(review: Review[Kettle]) -> None: ...
-
-
-def trusting(authority: CertificateAuthority, pair: KeyPair | None = None, file: Path | None = None) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=authority.certificate)
-    if pair is not None and file is not None:
-        file.write_text(pair.certificate + pair.key)
-        context.load_cert_chain(file)
-    return context
-
-
-async def post(
-    port: int, tls: ssl.SSLContext, path: str, body: bytes, *, length: int | None = None
-) -> tuple[int, bytes]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
-    try:
-        head = f"POST {path}?timeout=10s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
-        writer.write(f"{head}Content-Length: {len(body) if length is None else length}\r\n\r\n".encode() + body)
-        answered, _, content = (await reader.read()).partition(b"\r\n\r\n")
-        return int(answered.split()[1]) if answered else 0, content
-    finally:
-        writer.close()
 
 
 async def test_many_webhooks_are_served_on_one_port_and_the_manager_is_ready_only_then(
