@@ -12,7 +12,9 @@ from operators.wukong.simulators import DEFINITIONS
 from operators.wukong.tests.worlds import STORAGE, Scripts, World
 
 from kubewright import Client, ControlPlane, Manager
+from kubewright.api.core.v1 import PersistentVolume
 from kubewright.api.storage.v1 import StorageClass
+from kubewright.client import MergePatch
 from kubewright.controlplane.controllers.volume_provisioner import VolumeProvisioner
 from kubewright.testing import Install
 
@@ -37,3 +39,12 @@ async def world(
         await asyncio.wait([storage])
         for name in STORAGE:
             await admin.delete(StorageClass, world.storage(name))
+        await delete_volumes(admin, {world.storage(name) for name in STORAGE})
+
+
+async def delete_volumes(admin: Client, classes: set[str]) -> None:
+    """Delete what the provisioner, which is gone, would delete after the claims: other tests list what there is."""
+    for volume in await admin.list(PersistentVolume):
+        if volume.spec.storage_class_name in classes:
+            await admin.delete(volume, missing_ok=True)
+            await admin.patch(PersistentVolume, volume.metadata.name, MergePatch({"metadata": {"finalizers": None}}))

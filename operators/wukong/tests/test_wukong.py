@@ -23,6 +23,7 @@ from kubewright.client import MergePatch
 from kubewright.client.errors import Status
 from kubewright.client.wait import deleted
 from kubewright.manifest.crd import definition_of
+from kubewright.patterns import is_true
 from kubewright.testing import RecordedEvents, Running, count_requests, settled
 from kubewright.testing.definitions import redefine
 
@@ -378,4 +379,6 @@ async def test_item_100_an_error_is_shown_and_retried(world: World) -> None:
 
     recovered = Direct(world)
     await recovered.reconcile(created)
-    assert (await world.get()).status.phase == "Creating"
+    found = await world.get()
+    assert found.status.phase in ("Creating", "Running")  # the simulated machine may be faster than this test
+    assert is_true(found, "NetworksConfigured")
