@@ -5,13 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.cli.command import Done, command, command_beside
 
-from kubewright import Client, Config, ControlPlane, Model, Resource, resource
+from kubewright import (
+    Client,
+    Config,
+    ControlPlane,
+    Forbidden,
+    Model,
+    Permission,
+    Resource,
+    Time,
+    resource,
+)
+from kubewright.api import Choice
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.core.v1 import Event, ObjectReference, ServiceAccount
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object
@@ -22,12 +35,13 @@ from kubewright.cli.request_objects import RequestFilter, requests_of
 from kubewright.cli.requests import _deleted
 from kubewright.client import MergePatch
 from kubewright.client.config.in_cluster import config_in_cluster
+from kubewright.client.errors import NotFound
 from kubewright.client.wait import deleted, exists
 from kubewright.deployment import Operator, RequestCleanup, objects_of
 from kubewright.deployment.operator import CLEANUP
 from kubewright.patterns import RequestStatus
 from kubewright.patterns.request_status import Phase
-from kubewright.testing import Install, unique_name
+from kubewright.testing import Install, restricted_client, unique_name
 
 GROUP = "requests.cli.test"
 
@@ -55,13 +69,14 @@ class Evictionrequest(Resource[EvictionRequestSpec, EvictionRequestStatus]):
     """Requests that a node is drained; without a namespace, and without a user."""
 
 
-class BridgeStatus(Model):
-    phase: str = ""
+class BackupStatus(Model):
+    phase: Choice[Phase] = "Pending"
+    completion_time: Time | None = None
 
 
 @resource(f"{GROUP}/v1")
-class Bridge(Resource[GrantSpec, BridgeStatus]):
-    """Has a phase, and is not a request."""
+class Backup(Resource[GrantSpec, BackupStatus]):
+    """Has the phases of a request and a time of completion, and is none: nothing keeps its phases final."""
 
 
 async def grant(
@@ -74,6 +89,16 @@ async def grant(
     status = RequestStatus(phase=phase, message=f"it is {phase}", completion_time=now() - ago if ago else None)
     created.status = status
     return await admin.status.patch(created)
+
+
+async def published(admin: Client, *kinds: str) -> None:
+    """Return when the server publishes the schemas of these kinds: a real one does a moment after their definition."""
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(NotFound):
+                if {*kinds} <= (await admin.schemas(f"{GROUP}/v1")).keys():
+                    return
+            await asyncio.sleep(0.1)
 
 
 async def names(admin: Client, namespace: str) -> set[str | None]:
@@ -123,6 +148,7 @@ async def test_item_84_a_cron_job_deletes_them_with_no_other_rights(
     control_plane: ControlPlane, admin: Client, install: Install, namespace: str, tmp_path: Path
 ) -> None:
     await install(Grant, Evictionrequest)
+    await published(admin, "Grant", "Evictionrequest")
     await some_grants(admin, namespace)
     name = unique_name("granter")
     cleanup = RequestCleanup(older_than=timedelta(hours=30), namespace=namespace)
@@ -154,11 +180,35 @@ async def test_item_84_a_cron_job_deletes_them_with_no_other_rights(
         await admin.delete(each, missing_ok=True)
 
 
+async def test_objects_of_another_kind_are_not_deleted_whoever_asks(
+    control_plane: ControlPlane, admin: Client, kubeconfig: str, install: Install, namespace: str, tmp_path: Path
+) -> None:
+    """Also by a user who may not read definitions, and so names the kind in full."""
+    await install(Backup)
+    await published(admin, "Backup")
+    backup = Backup(metadata=ObjectMeta(name="precious", namespace=namespace), spec=GrantSpec(user="alice"))
+    created = await admin.create(backup)
+    created.status = BackupStatus(phase="Completed", completion_time=now() - timedelta(days=7))
+    await admin.status.patch(created)
+    may_delete = Permission(Backup, "list", "delete", namespace=namespace)
+    async with restricted_client(control_plane, [may_delete]) as restricted:
+        with pytest.raises(Forbidden):
+            await restricted.get(CustomResourceDefinition, f"backups.{GROUP}")
+        own = tmp_path / "own"
+        own.write_text(restricted.config.to_kubeconfig())
+        for config in (kubeconfig, str(own)):
+            named = (f"backups.v1.{GROUP}", "-n", namespace, "--older-than", "1h")
+            done = await requests(config, "cleanup", *named, "--yes")
+            assert (done.code, done.output) == (1, "")
+            assert "are not requests: their status is not defined as a kubewright.patterns.RequestStatus" in done.errors
+    assert await admin.find(created) is not None
+
+
 async def test_requests_are_listed_and_shown(admin: Client, kubeconfig: str, install: Install, namespace: str) -> None:
-    await install(Grant, Evictionrequest, Bridge)
+    await install(Grant, Evictionrequest, Backup)
     await some_grants(admin, namespace)
     await admin.create(
-        Bridge(metadata=ObjectMeta(name="no-request", namespace=namespace), spec=GrantSpec(user="alice"))
+        Backup(metadata=ObjectMeta(name="no-request", namespace=namespace), spec=GrantSpec(user="alice"))
     )
     eviction = Evictionrequest(metadata=ObjectMeta(name=namespace), spec=EvictionRequestSpec(node="n1"))
     created = await admin.create(eviction)
@@ -169,7 +219,7 @@ async def test_requests_are_listed_and_shown(admin: Client, kubeconfig: str, ins
     assert {row[2] for row in rows[1:] if row[0] == "Grant"} == await names(admin, namespace)
     assert ["Evictionrequest", "-", namespace, "-", "Pending"] in [row[:5] for row in rows]
     assert ["Grant", namespace, "done-long-ago", "alice", "Completed", "3d", "it is Completed"] in rows
-    assert "Bridge" not in listed.output
+    assert "Backup" not in listed.output
 
     chosen = ["grant", "-n", namespace, "--phase", "Failed", "--user", "bob", "--older-than", "1d"]
     as_json = json.loads((await requests(kubeconfig, "list", *chosen, "-o", "json")).output)
@@ -193,11 +243,15 @@ async def test_requests_are_listed_and_shown(admin: Client, kubeconfig: str, ins
 async def test_what_is_not_a_request_is_a_sentence(
     control_plane: ControlPlane, admin: Client, kubeconfig: str, install: Install, namespace: str, tmp_path: Path
 ) -> None:
-    await install(Grant, Evictionrequest, Bridge)
-    phases = "the phases Pending, Processing, Completed, Failed and a completionTime"
+    await install(Grant, Evictionrequest, Backup)
+    await published(admin, "Grant", "Backup")
+    none = (
+        "are not requests: their status is not defined as a kubewright.patterns.RequestStatus, with the phases "
+        "Pending, Processing, Completed, Failed, a rule that lets them only go forward, and a completionTime\n"
+    )
     for arguments, sentence in {
-        ("list", f"bridges.{GROUP}"): f"bridges.{GROUP} are not requests: their status does not have {phases}, as "
-        "kubewright.patterns.RequestStatus has",
+        ("list", f"backups.{GROUP}"): f"backups.{GROUP} {none}",
+        ("list", f"backups.v1.{GROUP}"): f"backups.v1.{GROUP} {none}",
         ("list", "grnt"): 'there are no requests called "grnt", did you mean "grant"? (kinds of requests: ',
         ("list", "pods"): 'there are no requests called "pods"',
         ("list", f"grnts.{GROUP}"): f'there are no grnts.{GROUP}, did you mean "grants.{GROUP}"? (kinds of requests: ',
@@ -216,6 +270,7 @@ async def test_what_is_not_a_request_is_a_sentence(
         ("list", f"grants.{GROUP}"): "which kinds are requests shows in definitions, and these may not be read: name "
         f"kinds as PLURAL.VERSION.GROUP, such as grants.v1.{GROUP}\n",
         ("list", "jobs.v1.batch"): "jobs.batch are Kubernetes' own, and not requests\n",
+        ("list", f"backups.v1.{GROUP}"): f"backups.v1.{GROUP} {none}",
         ("list", f"boats.v1.{GROUP}"): f"the server has no boats in {GROUP}/v1; is their definition installed?\n",
         ("list", f"grants.v1.{GROUP}"): "list Grant in default: ",
     }.items():

@@ -7,6 +7,7 @@ import pytest
 
 from kubewright.api.core.v1 import ConfigMap, Node, Pod
 from kubewright.api.dynamic import Dynamic, metadata_only
+from kubewright.api.markers import JSONObject
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object
 from kubewright.client.client import Client
@@ -100,6 +101,18 @@ async def test_discovery_is_available_to_users(client: Client, server: ScriptedS
     (found,) = await client.discover("v1")
 
     assert found.name == "pods"
+
+
+async def test_schemas_are_those_of_the_kinds_in_one_version(client: Client, server: ScriptedServer) -> None:
+    def schema(version: str, kind: str) -> JSONObject:
+        gvk: JSONObject = {"group": "example.com", "version": version, "kind": kind}
+        return {"type": "object", "x-kubernetes-group-version-kind": [gvk]}
+
+    schemas: JSONObject = {"a": schema("v1", "Widget"), "b": schema("v2", "Widget"), "c": {"type": "string"}}
+    server.answers({"openapi": "3.0.0", "components": {"schemas": schemas}})
+
+    assert await client.schemas("example.com/v1") == {"Widget": schemas["a"]}
+    assert server.sent[0].target == "/openapi/v3/apis/example.com/v1"
 
 
 # deleting

@@ -1,7 +1,8 @@
 """The kinds of requests that a cluster has: those whose status is a `RequestStatus`.
 
-A definition shows it by the schema of its status: phases of exactly these names, and a completion time. A user who may
-not read definitions names kinds as PLURAL.VERSION.GROUP, as kubectl does, which discovery is enough for.
+The schema of its status shows it: phases of exactly these names, the rule that only lets them go forward, by which the
+server keeps those final that are deleted here, and a completion time. The schema is in the definition; a user who may
+not read definitions names kinds as PLURAL.VERSION.GROUP, as kubectl does, and it is in the server's OpenAPI document.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ from typing import Final, get_args
 
 from msgspec import Struct
 
-from kubewright.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionVersion
+from kubewright.api.apiextensions.v1 import (
+    CustomResourceDefinition,
+    CustomResourceDefinitionVersion,
+    JSONSchemaProps,
+)
+from kubewright.api.codec import decode_model, encode
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.errors import KubernetesError
 from kubewright.cli.suggestion import did_you_mean
 from kubewright.client import Client
-from kubewright.client.errors import Forbidden
+from kubewright.client.errors import Forbidden, NotFound
 from kubewright.client.paths import may_be_custom
 from kubewright.manager.permissions import Permission, explain, missing_permissions
-from kubewright.patterns.request_status import Phase
+from kubewright.patterns.request_status import ONLY_FORWARD, Phase
 
 _VERSION: Final = r"v\d+((alpha|beta)\d+)?"
 
@@ -61,11 +67,15 @@ async def _by_full_name(client: Client, name: str) -> KindOfRequests:
         )
     found = _version(definition, version)
     if found is None:
-        raise KubernetesError(
-            f"{name} are not requests: their status does not have the phases {', '.join(PHASES)} and a completionTime, "
-            "as kubewright.patterns.RequestStatus has"
-        )
+        raise _not_requests(name)
     return _kind_of(definition, found)
+
+
+def _not_requests(name: str) -> KubernetesError:
+    return KubernetesError(
+        f"{name} are not requests: their status is not defined as a kubewright.patterns.RequestStatus, with the phases "
+        f"{', '.join(PHASES)}, a rule that lets them only go forward, and a completionTime"
+    )
 
 
 def _parsed(name: str) -> tuple[str, str, str]:
@@ -76,14 +86,28 @@ def _parsed(name: str) -> tuple[str, str, str]:
 
 
 async def _discovered(client: Client, plural: str, version: str, group: str) -> KindOfRequests:
-    """By discovery alone: whether it is a kind of requests shows in its objects."""
+    """By what every user may read: discovery, and the schemas that the server publishes."""
     if not may_be_custom(group):
         raise KubernetesError(f"{plural}.{group} are Kubernetes' own, and not requests")
     for resource in await client.discover(f"{group}/{version}"):
         if resource.name == plural:
+            if not _is_of_requests(await _published(client, f"{group}/{version}", resource.kind)):
+                raise _not_requests(f"{plural}.{version}.{group}")
             kind = Dynamic.of(f"{group}/{version}", resource.kind, plural=plural, namespaced=resource.namespaced)
             return KindOfRequests(kind, f"{plural}.{group}", resource.namespaced)
     raise KubernetesError(f"the server has no {plural} in {group}/{version}; is their definition installed?")
+
+
+async def _published(client: Client, api_version: str, kind: str) -> JSONSchemaProps:
+    """The schema of a kind, as the server publishes it."""
+    unknown = f"whether {kind} is a kind of requests is not known: the server does not publish its schema (yet)"
+    try:
+        schema = (await client.schemas(api_version)).get(kind)
+    except NotFound as error:
+        raise KubernetesError(unknown) from error
+    if schema is None:
+        raise KubernetesError(unknown)
+    return decode_model(JSONSchemaProps, encode(schema))
 
 
 async def _defined(client: Client) -> list[KindOfRequests]:
@@ -123,15 +147,17 @@ def _version(definition: CustomResourceDefinition, name: str = "") -> CustomReso
     """The version to read objects in, if they are requests: that of a name, or else the one that is stored."""
     served = [version for version in definition.spec.versions if version.served and name in ("", version.name)]
     served.sort(key=lambda version: not version.storage)
-    return served[0] if served and _is_of_requests(served[0]) else None
+    if not served or served[0].schema is None:
+        return None
+    return served[0] if _is_of_requests(served[0].schema.open_apiv3_schema) else None
 
 
-def _is_of_requests(version: CustomResourceDefinitionVersion) -> bool:
-    schema = version.schema.open_apiv3_schema if version.schema is not None else None
+def _is_of_requests(schema: JSONSchemaProps | None) -> bool:
     status = schema.properties.get("status") if schema is not None else None
-    if status is None or "phase" not in status.properties:
+    if status is None or not {"phase", "completionTime"} <= status.properties.keys():
         return False
-    return set(status.properties["phase"].enum) == {*PHASES} and "completionTime" in status.properties
+    is_final = any(each.rule == ONLY_FORWARD.rule for each in status.x_kubernetes_validations)
+    return is_final and set(status.properties["phase"].enum) == {*PHASES}
 
 
 def _kind_of(definition: CustomResourceDefinition, version: CustomResourceDefinitionVersion) -> KindOfRequests:

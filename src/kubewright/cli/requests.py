@@ -41,7 +41,8 @@ def add_command(commands: Commands) -> None:
         "requests",
         help="list, show and clean up requests",
         description="Requests are objects of any kind whose status is a kubewright.patterns.RequestStatus: in its "
-        "definition it has the phases Pending, Processing, Completed and Failed, and a completionTime.",
+        "definition it has the phases Pending, Processing, Completed and Failed, a rule that lets them only go "
+        "forward, and a completionTime.",
         epilog="""examples:
   kubewright requests list -A --phase Failed
   kubewright requests cleanup --older-than 24h --dry-run""",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from msgspec import field
+from msgspec import convert, field
 
 from kubewright.api.codec import decode_model
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.markers import JSONObject
 from kubewright.api.model import BuiltIn
 from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.client.answer import readable
@@ -45,6 +46,20 @@ class APIResource(BuiltIn):
 class _APIResourceList(BuiltIn):
     kind: str = ""
     resources: list[APIResource] = field(default_factory=list)
+
+
+class _PublishedKind(BuiltIn):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class _Components(BuiltIn):
+    schemas: dict[str, JSONObject] = field(default_factory=dict)
+
+
+class _OpenAPI(BuiltIn):
+    components: _Components = field(default_factory=_Components)
 
 
 class _GroupVersion(BuiltIn):
@@ -105,6 +120,20 @@ class Mapper:
     async def resources(self, api_version: str) -> list[APIResource]:
         """What the server serves in one group and version, subresources included."""
         return (await self._resource_list(api_version)).resources
+
+    async def schemas(self, api_version: str) -> dict[str, JSONObject]:
+        """The schemas of the kinds in one group and version, from the OpenAPI document of that."""
+        wanted = GroupVersionKind.parse(api_version, "*")
+        request = f"read the schemas of {api_version}"
+        response = await self._session.request("GET", f"/openapi/v3{api_root(wanted)}", request=request)
+        with readable(response, request):
+            document = decode_model(_OpenAPI, response.body)
+        return {
+            gvk.kind: schema
+            for schema in document.components.schemas.values()
+            for gvk in convert(schema.get("x-kubernetes-group-version-kind", []), list[_PublishedKind])
+            if (gvk.group, gvk.version) == (wanted.group, wanted.version)
+        }
 
     async def _resource_list(self, api_version: str) -> _APIResourceList:
         root = api_root(GroupVersionKind.parse(api_version, "*"))

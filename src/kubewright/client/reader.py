@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast, overload
 
 from msgspec import Raw
 
 from kubewright.api.codec import decode_model, split_list
 from kubewright.api.dynamic import PartialObject
+from kubewright.api.markers import JSONObject
 from kubewright.api.meta import ListMeta
 from kubewright.api.resources import Object, resource_info
 from kubewright.api.selectors import Fields, Labels
@@ -233,6 +234,14 @@ class Reader:
     async def discover(self, api_version: str) -> Sequence[APIResource]:
         """What the server serves in one group and version, subresources included."""
         return await self._operations.mapper.resources(api_version)
+
+    async def schemas(self, api_version: str) -> Mapping[str, JSONObject]:
+        """The schemas of the kinds in one group and version, which need no right to read definitions.
+
+        They are those of the server's OpenAPI document, which follows a change of a definition a moment later.
+        References to other schemas are left as they are.
+        """
+        return await self._operations.mapper.schemas(api_version)
 
     async def serves(self, kind: type[Object]) -> bool:
         """Whether the server serves the kind now, by its discovery. Raises where discovery does not answer.

@@ -13,14 +13,14 @@ FINISHED: Final[tuple[Phase, ...]] = ("Completed", "Failed")
 """The phases of requests that are over."""
 
 # A default of {} is checked as it stands: it has no phase yet.
-_ONLY_FORWARD = Rule(
+ONLY_FORWARD: Final = Rule(
     "!has(self.phase) || !has(oldSelf.phase) || self.phase == oldSelf.phase || oldSelf.phase == 'Pending' "
     "|| (oldSelf.phase == 'Processing' && self.phase != 'Pending')",
     message="a phase only goes from Pending to Processing, and on to Completed or Failed, which are final",
 )
 
 
-class RequestStatus(Model, rules=[_ONLY_FORWARD]):
+class RequestStatus(Model, rules=[ONLY_FORWARD]):
     """The status of a request. Derive from it to report more.
 
     The API server lets no request go back to an earlier phase, whichever client writes the status.
