@@ -60,6 +60,37 @@ async def test_an_event_waits_for_an_unreachable_server_and_keeps_its_position(
     assert now() == 0.25 + 0.5 + 1
 
 
+@virtually
+async def test_an_event_that_is_written_once_is_stored_on_return_and_another_process_does_not_repeat_it(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    await recorder.once("Normal", OBJECT, "Completed", "done")
+    assert server.counted_notes() == [("done", 1)]
+
+    other = EventBroadcaster(broadcaster._client, instance="operator-1").recorder("shops")
+    await other.once("Normal", OBJECT, "Completed", "it was done already")
+    await other.once("Warning", OBJECT, "Failed", "something else")
+    await other.once("Normal", config_map(1), "Completed", "another object")
+    assert server.counted_notes() == [("done", 1), ("something else", 1), ("another object", 1)]
+
+
+@virtually
+async def test_an_event_that_is_written_once_is_waited_for_two_seconds_and_then_written_as_any_other(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    server.is_silent = True
+    await recorder.once("Normal", OBJECT, "Completed", "done")
+    assert (now(), server.counted_notes()) == (2, [])
+    server.is_silent = False
+    server.failures += [ConnectionFailed("refused")]
+    await recorder.once("Normal", OBJECT, "Failed", "refused")
+    assert now() == 2
+    await broadcaster.flush(60)
+    assert server.counted_notes() == [("done", 1), ("refused", 1)]
+
+
 def test_after_twelve_attempts_an_event_is_given_up_and_the_next_one_is_written(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

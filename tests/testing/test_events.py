@@ -26,3 +26,11 @@ def test_events_are_kept_in_order_and_not_written() -> None:
     )
     assert events.warnings == [failed, failed]
     assert events.reasons == ["Created", "Failed", "Failed"]
+
+
+async def test_events_that_are_written_once_are_kept_as_often_as_they_come() -> None:
+    events = RecordedEvents()
+    recorder: Recorder = events
+    for _ in range(2):
+        await recorder.once("Normal", ConfigMap(metadata=ObjectMeta(name="a")), "Completed", "done")
+    assert events.calls == [EventCall("Normal", "ConfigMap", ObjectKey("", "a"), "Completed", "done", "Completed")] * 2

@@ -7,6 +7,7 @@ and one every five minutes after that. Nothing here talks to a server or takes a
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 from collections import OrderedDict
@@ -166,10 +167,19 @@ class EventCorrelator:
         """
         reporter = crc32(f"{subject.component} {subject.instance}".encode()) % 1000
         self._last_name = max(self._last_name + 1, int(now * 1_000_000) * 1000 + reporter)
-        name = f"{subject.regarding.name}.{self._last_name:x}"
-        is_valid = len(name) <= MAX_NAME and SUBDOMAIN.fullmatch(name)
-        # RBAC objects may be called "system:node"; events may not.
-        return name if is_valid else str(uuid.uuid4())
+        return _valid(f"{subject.regarding.name}.{self._last_name:x}") or str(uuid.uuid4())
+
+
+def only_name(subject: Subject) -> str:
+    """The name of the only event of its reason about an object, whichever process writes it."""
+    about = subject.regarding
+    of_both = hashlib.sha256(f"{about.uid} {about.namespace}/{about.name} {subject.reason}".encode()).hexdigest()[:16]
+    return _valid(f"{about.name}.{of_both}") or of_both
+
+
+def _valid(name: str) -> str | None:
+    """RBAC objects may be called "system:node"; events may not."""
+    return name if len(name) <= MAX_NAME and SUBDOMAIN.fullmatch(name) else None
 
 
 class _Notes:

@@ -5,15 +5,18 @@
     recorder.normal(manager, "Scaled", "2 pods became 3")
 
 Recording is best effort and never blocks: it does not wait, does not raise and may be done from any thread.
-`broadcaster.run()` writes what was recorded. The role of the operator needs `create` and `patch` on `events` of
+`broadcaster.run()` writes what was recorded. An event that must not be lost when the process ends is written by
+`await recorder.once(...)`. The role of the operator needs `create` and `patch` on `events` of
 the group `events.k8s.io`, and nothing else for it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Protocol
 
@@ -21,7 +24,7 @@ from kubewright.api.core.v1 import ObjectReference
 from kubewright.api.resources import Object, resource_info
 from kubewright.api.time import MicroTime, micro_now
 from kubewright.client import Client
-from kubewright.client.errors import AlreadyExists, NotFound
+from kubewright.client.errors import AlreadyExists, KubernetesError, NotFound
 from kubewright.manager.event_correlator import (
     MAX_NAME,
     SUBDOMAIN,
@@ -30,19 +33,21 @@ from kubewright.manager.event_correlator import (
     Identity,
     RecordedEvent,
     Subject,
+    only_name,
 )
 from kubewright.manager.event_form import EventForm, EventsV1
 from kubewright.manager.event_queue import EventQueue
 
 # The server's limits, in bytes.
 _MAX_NOTE, _MAX_WORD = 1024, 128
+_PATIENCE = 2.0  # seconds until what waits for an event goes on without it
 _COMPONENT = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 
 _log = logging.getLogger(__name__)
 
 
 class Recorder(Protocol):
-    """Records Kubernetes Events. Neither method ever waits, raises or fails."""
+    """Records Kubernetes Events. No method ever raises or fails, and only `once` waits."""
 
     def normal(
         self, regarding: Object, reason: str, note: str, *, action: str = "", related: Object | None = None
@@ -56,6 +61,13 @@ class Recorder(Protocol):
         self, regarding: Object, reason: str, note: str, *, action: str = "", related: Object | None = None
     ) -> None:
         """Record a Warning event."""
+
+    async def once(self, type_: EventType, regarding: Object, reason: str, note: str) -> None:
+        """Write an event of which an object has at most one for each reason, and return when the server has it.
+
+        For the end of something, before that is stored: a process that takes over from one that was killed in between
+        does not write it again. What the server does not accept within two seconds is recorded as any other event.
+        """
 
 
 class EventBroadcaster:
@@ -125,14 +137,11 @@ class EventBroadcaster:
         related: Object | ObjectReference | None,
     ) -> None:
         """Record one occurrence of an event, from any thread; the recorders call it."""
-        try:
-            _check_text(regarding, reason, note)
+        with _logged(reason):
             now = MicroTime.from_datetime(self._now())
-            reason = _cut(reason, _MAX_WORD)
-            about, revision, field_path = _identified(regarding)
-            related_to, related_revision, _ = _identified(related) if related is not None else (None, "", "")
-            action = _cut(action, _MAX_WORD) or reason
-            subject = Subject(component, instance, about, field_path, related_to, type_, reason, action)
+            subject, revision, related_revision = _subject(
+                component, instance, type_, regarding, reason, note, action, related
+            )
             note = _cut(note, _MAX_NOTE)
             with self._queue.lock:
                 event = self._correlator.correlate(
@@ -140,11 +149,28 @@ class EventBroadcaster:
                 )
                 if event is not None and not self._queue.put(event) and not event.written:
                     self._correlator.forget(event)
-        except _MistakenEvent as error:
-            _log.error("an event was not recorded: reason %r: %s", reason, error)
-        except Exception:
-            # Whatever is wrong with an event, the reconcile that records it must not fail.
-            _log.exception("an event was not recorded: reason %r", reason)
+
+    async def write_once(
+        self,
+        component: str,
+        instance: str,
+        type_: EventType,
+        regarding: Object | ObjectReference,
+        reason: str,
+        note: str,
+    ) -> None:
+        """See `Recorder.once`."""
+        with _logged(reason):
+            now = MicroTime.from_datetime(self._now())
+            subject, revision, _ = _subject(component, instance, type_, regarding, reason, note, "", None)
+            about = subject.regarding
+            name, namespace = only_name(subject), about.namespace or "default"
+            event = RecordedEvent(subject, False, _cut(note, _MAX_NOTE), name, namespace, revision, "", now, now)
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await self._write(event)
+            except (KubernetesError, TimeoutError):
+                self._queue.put(event)
 
     async def _write(self, event: RecordedEvent) -> None:
         count = event.count
@@ -204,9 +230,44 @@ class EventRecorder:
         """See `Recorder.warning`."""
         self._broadcaster.record(self._component, self._instance, "Warning", regarding, reason, note, action, related)
 
+    async def once(self, type_: EventType, regarding: Object | ObjectReference, reason: str, note: str) -> None:
+        """See `Recorder.once`."""
+        await self._broadcaster.write_once(self._component, self._instance, type_, regarding, reason, note)
+
 
 class _MistakenEvent(TypeError):
     """A recorder was called with something that cannot be an event. Its message is complete."""
+
+
+@contextmanager
+def _logged(reason: str) -> Iterator[None]:
+    """Whatever is wrong with an event, the reconcile that records it must not fail."""
+    try:
+        yield
+    except _MistakenEvent as error:
+        _log.error("an event was not recorded: reason %r: %s", reason, error)
+    except Exception:
+        _log.exception("an event was not recorded: reason %r", reason)
+
+
+def _subject(
+    component: str,
+    instance: str,
+    type_: EventType,
+    regarding: Object | ObjectReference,
+    reason: str,
+    note: str,
+    action: str,
+    related: Object | ObjectReference | None,
+) -> tuple[Subject, str, str]:
+    """What the event is about, and the revisions of the objects that are involved."""
+    _check_text(regarding, reason, note)
+    reason = _cut(reason, _MAX_WORD)
+    about, revision, field_path = _identified(regarding)
+    related_to, related_revision, _ = _identified(related) if related is not None else (None, "", "")
+    action = _cut(action, _MAX_WORD) or reason
+    subject = Subject(component, instance, about, field_path, related_to, type_, reason, action)
+    return subject, revision, related_revision
 
 
 def _check_text(regarding: object, reason: object, note: object) -> None:

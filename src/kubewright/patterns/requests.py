@@ -84,7 +84,8 @@ class RequestReconciler(ABC, Generic[R]):
     - Requests that `serialize_by` gives the same key run one at a time, the oldest first, with any number of workers.
       Those that wait cost nothing until it is their turn.
     - Every phase that a request reaches has an audit record, whatever fails, and just one unless a process ends in
-      between: the one that takes over may write it again, with the same id. The event of its end comes with the record.
+      between: the one that takes over may write it again, with the same id. So has its end an event, and just one,
+      unless the server does not accept events or the outcome is another one the second time.
 
     Of several processes one acts, by leader election: who claimed a request is not stored, so that one that was claimed
     may be continued by any.
@@ -274,9 +275,9 @@ class RequestReconciler(ABC, Generic[R]):
         self._progress_of(obj).end = end
         await self._record(obj, status_of(obj).phase, end)
         if phase == "Completed":
-            self.events.normal(obj, self.completed_reason, message or self.completed_reason)
+            await self.events.once("Normal", obj, self.completed_reason, message or self.completed_reason)
         else:
-            self.events.warning(obj, self.failed_reason, message or self.failed_reason)
+            await self.events.once("Warning", obj, self.failed_reason, message or self.failed_reason)
         return await self._store_end(obj, end)
 
     async def _store_end(self, obj: R, end: _End) -> Result | None:

@@ -53,6 +53,10 @@ class RecordedEvents:
         """Record an event of type Warning."""
         self._record("Warning", regarding, reason, note, action, related)
 
+    async def once(self, type_: Literal["Normal", "Warning"], regarding: Object, reason: str, note: str) -> None:
+        """Record the only event of its reason about an object; also again, so that a test sees it."""
+        self._record(type_, regarding, reason, note, "", None)
+
     def _record(
         self,
         type_: Literal["Normal", "Warning"],
