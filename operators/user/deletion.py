@@ -3,45 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from datetime import timedelta
 
-from kubewright import CachedClient, Recorder, now
 from kubewright.api import metadata_only
 from kubewright.api.core.v1 import Namespace, Secret
-from kubewright.patterns import AuditSink, NotYet, Permanent, RequestReconciler
+from kubewright.patterns import NotYet, Permanent
 
+from .guarded_reconciler import WAIT, GuardedReconciler
 from .membership import take_roles_elsewhere
 from .names import API_VERSION, CREATOR, KEEP_WORKSPACE, OWNER, STATUS, SYSTEM_NAMESPACE, TYPE, workspace_of
 from .ownership import is_of
-from .request_guard import Guard
 from .request_types import PROTECTED_USER, Deleterequest, Operationrequest
 from .types import User
 
-WAIT = 5.0
-"""Seconds until it is looked again what is left."""
 
-
-class Gate:
-    """Keeps Users from being deleted that nobody has marked for it: a request alone may be a slip of the pen."""
-
-    def __init__(self, *, is_closed: bool = True) -> None:
-        """With `is_closed=False` every User may be deleted."""
-        self._is_closed = is_closed
-
-    def admits(self, user: User) -> bool:
-        """Whether the User may be deleted."""
-        labels = user.metadata.labels
-        return not self._is_closed or labels.get(STATUS) == "Deleted" or labels.get(TYPE) == "Group"
-
-    async def deletion_of(self, client: CachedClient, user: User) -> Deleterequest | None:
-        """The request by which the User is being deleted, if there is one."""
-        if not self.admits(user):
-            return None
-        found = await client.list(Deleterequest, fields={"spec.user": user.metadata.name})
-        return next((each for each in found if each.status.phase == "Processing"), None)
-
-
-class DeletionReconciler(RequestReconciler[Deleterequest]):
+class DeletionReconciler(GuardedReconciler[Deleterequest]):
     """Carries out Deleterequests, for one User at a time.
 
     Guarantees, whatever is interrupted:
@@ -49,28 +24,6 @@ class DeletionReconciler(RequestReconciler[Deleterequest]):
     - It is completed when the User is gone, and the workspace unless that is kept; until then it says what is left.
     - A namespace that is not the User's own is never deleted, nor a User who was created after the request.
     """
-
-    completed_reason = "OperationCompleted"
-    failed_reason = "OperationFailed"
-    creator_annotation = CREATOR
-
-    def __init__(
-        self,
-        client: CachedClient,
-        events: Recorder,
-        guard: Guard,
-        gate: Gate,
-        *,
-        grace: timedelta = timedelta(seconds=30),
-        audit: AuditSink | None = None,
-        identity: str = "",
-        **times: timedelta,
-    ) -> None:
-        """The label of the `gate` is waited for until a request is older than `grace`."""
-        super().__init__(client, events, audit=audit, identity=identity, **times)
-        self.guard = guard
-        self.gate = gate
-        self.grace = grace
 
     def serialize_by(self, request: Deleterequest) -> Hashable:
         """One for a User at a time."""
@@ -81,9 +34,8 @@ class DeletionReconciler(RequestReconciler[Deleterequest]):
         dependents = "true" if request.spec.delete_dependents else "false"
         return {"action": "Delete", "user": request.spec.user, "deleteDependents": dependents}
 
-    async def act(self, request: Deleterequest) -> str:
+    async def carry_out(self, request: Deleterequest) -> str:
         """Take what the User has elsewhere, then delete it with what it owns: the request remembers what is left."""
-        await self.guard.check(request)
         name = request.spec.user
         if name == PROTECTED_USER:
             raise Permanent(f"the User {PROTECTED_USER} cannot be deleted")
@@ -94,7 +46,8 @@ class DeletionReconciler(RequestReconciler[Deleterequest]):
             )
         if user is None or user.metadata.deletion_timestamp is None:
             if user is not None and not self.gate.admits(user):
-                raise self.unmarked(request)
+                unmarked = f"it has neither the label {STATUS}=Deleted nor {TYPE}=Group"
+                raise self.missing(request, f"the User {name} is not marked as deleted: {unmarked}", "UserNotDeleted")
             await self.end_requests(name)
             await take_roles_elsewhere(self.client, name)
             await self.delete_secrets(name, user)
@@ -153,15 +106,6 @@ class DeletionReconciler(RequestReconciler[Deleterequest]):
         if left:
             raise NotYet(f"waiting until these are gone: {', '.join(left)}", after=WAIT)
         return workspace is not None and workspace.metadata.annotations.get(CREATOR) == name
-
-    def unmarked(self, request: Deleterequest) -> Exception:
-        """The error about a User who is not marked, or not yet."""
-        message = (
-            f"the User {request.spec.user} is not marked as deleted: it has neither the label {STATUS}=Deleted nor "
-            f"{TYPE}=Group"
-        )
-        age = now() - (request.metadata.creation_timestamp or now())
-        return NotYet(message, after=WAIT, reason="UserNotDeleted") if age < self.grace else Permanent(message)
 
 
 def _is_newer(user: User, request: Deleterequest) -> bool:

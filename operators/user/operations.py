@@ -4,55 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Mapping
-from datetime import timedelta
+from functools import cached_property
 
-from kubewright import CachedClient, Recorder, now
 from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.rbac.v1 import RoleBinding
-from kubewright.patterns import AuditSink, NotYet, Permanent, RequestReconciler
+from kubewright.patterns import Permanent
 
-from .deletion import Gate
+from .guarded_reconciler import GuardedReconciler
 from .membership import Members, hand_over, take_back, take_role
-from .names import CREATOR, ROLE_NAMES, SYSTEM_NAMESPACE, RoleName, role_of, user_of
+from .names import ROLE_NAMES, SYSTEM_NAMESPACE, RoleName, role_of, user_of
 from .ownership import is_of
-from .request_guard import Guard
 from .request_types import Operationrequest, OperationrequestSpec
 from .types import User
 
 
-class OperationReconciler(RequestReconciler[Operationrequest]):
+class OperationReconciler(GuardedReconciler[Operationrequest]):
     """Carries out Operationrequests, for one user of a workspace at a time, the oldest first.
 
     Guarantees, whatever is interrupted:
     - A user has at most one role in a workspace when a Grant or Update is completed, and is never without one on the
       way from one to another.
     - A workspace has an Owner, and its own User stays one.
-    - Roles are given in namespaces that are the workspace of a User, and to Users, not to names that look like it.
+    - Roles are given in namespaces that are the workspace of a User, and to Users, not to names without one.
     """
 
-    completed_reason = "OperationCompleted"
-    failed_reason = "OperationFailed"
-    creator_annotation = CREATOR
-
-    def __init__(
-        self,
-        client: CachedClient,
-        events: Recorder,
-        guard: Guard,
-        gate: Gate,
-        *,
-        grace: timedelta = timedelta(seconds=30),
-        audit: AuditSink | None = None,
-        identity: str = "",
-        **times: timedelta,
-    ) -> None:
-        """Users and workspaces that do not exist are waited for until a request is older than `grace`."""
-        super().__init__(client, events, audit=audit, identity=identity, **times)
-        self.guard = guard
-        self.gate = gate
-        self.grace = grace
-        self.owners_change = asyncio.Lock()
-        """Held while the last Owner is looked for: of two that lose their role at a time, one may be the last."""
+    @cached_property
+    def owners_change(self) -> asyncio.Lock:
+        """Held from counting Owners to taking a role: of two that lose theirs at a time, one may be the last."""
+        return asyncio.Lock()
 
     def serialize_by(self, request: Operationrequest) -> Hashable:
         """One user of a workspace at a time."""
@@ -63,9 +42,8 @@ class OperationReconciler(RequestReconciler[Operationrequest]):
         spec = request.spec
         return {"action": spec.action, "user": spec.user, "role": spec.role or "", "namespace": spec.namespace}
 
-    async def act(self, request: Operationrequest) -> str:
+    async def carry_out(self, request: Operationrequest) -> str:
         """Give, change or take the role."""
-        await self.guard.check(request)
         spec = request.spec
         match spec.action:
             case "Grant" | "Update":
@@ -129,10 +107,10 @@ class OperationReconciler(RequestReconciler[Operationrequest]):
             raise Permanent(f"{workspace} is no workspace: expected a namespace that begins with ns-")
         owner = await self.client.find(User, name)
         if owner is None:
-            raise self.missing(request, f"there is no User {name}, whose workspace {workspace} would be")
+            raise self.missing(request, f"there is no User {name}, whose workspace {workspace} would be", "NotFound")
         namespace = await self.client.find(Namespace, workspace)
         if namespace is None:
-            raise self.missing(request, f"there is no workspace {workspace}")
+            raise self.missing(request, f"there is no workspace {workspace}", "NotFound")
         if not is_of(owner, namespace):
             raise Permanent(f"the namespace {workspace} is not the workspace of the User {name}: it was made otherwise")
         if owner.metadata.deletion_timestamp is not None or namespace.metadata.deletion_timestamp is not None:
@@ -143,7 +121,7 @@ class OperationReconciler(RequestReconciler[Operationrequest]):
         name = request.spec.user
         user = await self.client.find(User, name)
         if user is None:
-            raise self.missing(request, f"there is no User {name}")
+            raise self.missing(request, f"there is no User {name}", "NotFound")
         deletion = await self.gate.deletion_of(self.client, user)
         if deletion is not None or user.metadata.deletion_timestamp is not None:
             by = f" by the Deleterequest {deletion.metadata.name}" if deletion is not None else ""
@@ -152,11 +130,6 @@ class OperationReconciler(RequestReconciler[Operationrequest]):
         if account is not None and not is_of(user, account):
             raise Permanent(f"the ServiceAccount {account.key} is not that of the User {name}, and is to get no rights")
         return user
-
-    def missing(self, request: Operationrequest, message: str) -> Exception:
-        """The error about something that does not exist, or not yet."""
-        age = now() - (request.metadata.creation_timestamp or now())
-        return NotYet(message, after=5, reason="NotFound") if age < self.grace else Permanent(message)
 
 
 def checked_role(spec: OperationrequestSpec) -> RoleName:

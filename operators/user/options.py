@@ -1,4 +1,4 @@
-"""What the operator can be told by flags and by environment variables."""
+"""The options of the operator: flags and environment variables."""
 
 from __future__ import annotations
 

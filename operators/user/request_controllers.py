@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import TypeVar
+
 from kubewright import Manager, Permission, Request, controller_for, mapped, serve_webhooks
 from kubewright.api import Object
 from kubewright.api.admissionregistration.v1 import ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding
-from kubewright.api.core.v1 import Namespace, Secret, ServiceAccount
+from kubewright.api.core.v1 import ConfigMap, Namespace, Secret, ServiceAccount
 from kubewright.api.rbac.v1 import ClusterRole, RoleBinding
 from kubewright.controller import Event, ExponentialBackoff, Handler, RateLimiter, labels_changed
 from kubewright.patterns import AuditSink, FileAudit
 
-from .deletion import DeletionReconciler, Gate
+from .deletion import DeletionReconciler
+from .deletion_gate import DeletionGate
 from .names import ROLE_NAMES, SYSTEM_NAMESPACE, cluster_role_of, user_of
 from .operations import OperationReconciler
 from .options import Options
-from .request_guard import Guard
+from .request_guard import RECORD, Guard
 from .request_policy import POLICY, request_policy
 from .request_types import Deleterequest, Operationrequest
 from .request_webhooks import one_open_request, stamp_deletion, stamp_operation
 from .types import User
 
 NAME = "user-requests"
+
+T = TypeVar("T", OperationReconciler, DeletionReconciler)
 
 
 class OpenRequests:
@@ -50,10 +56,38 @@ def add_requests(manager: Manager, options: Options, audit: AuditSink | None = N
     """
     if audit is None and options.audit_file is not None:
         audit = FileAudit(options.audit_file)
-    guard, gate = Guard(manager.client, is_enforced=options.guard_requests), Gate(is_closed=options.deletion_gate)
+    guard = Guard(manager.client, is_enforced=options.guard_requests)
+    gate = DeletionGate(is_closed=options.deletion_gate)
+
+    def made(reconciler: type[T], retention: timedelta, expiry: timedelta) -> T:
+        return reconciler(
+            manager.client,
+            manager.recorder(NAME),
+            guard,
+            gate,
+            grace=options.request_grace_time,
+            audit=audit,
+            identity=manager.instance,
+            retention=retention,
+            expiry=expiry,
+            retry=options.request_retry_time,
+        )
+
     requests = OpenRequests(manager)
-    add_operations(manager, options, guard, gate, requests, audit)
-    add_deletions(manager, options, guard, gate, requests, audit)
+    add_operations(
+        manager,
+        options,
+        requests,
+        made(OperationReconciler, options.operation_req_retention_time, options.operation_req_expiration_time),
+    )
+    add_deletions(
+        manager,
+        options,
+        requests,
+        made(DeletionReconciler, options.delete_req_retention_time, options.delete_req_expiration_time),
+    )
+    if options.guard_requests:
+        add_guard(manager, guard)
     manager.require(
         Permission(RoleBinding, "create", "patch", "delete"),
         *(Permission(ClusterRole, "bind", name=cluster_role_of(role)) for role in ROLE_NAMES),
@@ -65,22 +99,22 @@ def add_requests(manager: Manager, options: Options, audit: AuditSink | None = N
     serve_webhooks(manager, stamp_operation, stamp_deletion, one_open_request(manager.client))
 
 
-def add_operations(
-    manager: Manager, options: Options, guard: Guard, gate: Gate, requests: OpenRequests, audit: AuditSink | None
-) -> None:
-    """Operationrequests, which fail when the deletion of their User begins."""
-    reconciler = OperationReconciler(
-        manager.client,
-        manager.recorder(NAME),
-        guard,
-        gate,
-        grace=options.request_grace_time,
-        audit=audit,
-        identity=manager.instance,
-        retention=options.operation_req_retention_time,
-        expiry=options.operation_req_expiration_time,
-        retry=options.request_retry_time,
+def add_guard(manager: Manager, guard: Guard) -> None:
+    """The policy and its binding, which are recorded when they have changed."""
+    named = {"metadata.name": POLICY}
+    (
+        controller_for(manager, ValidatingAdmissionPolicy, fields=named)
+        .watches_metadata(ValidatingAdmissionPolicyBinding, mapped(_policy), fields=named)
+        .complete(guard)
     )
+    manager.require(
+        Permission(ConfigMap, "create", namespace=SYSTEM_NAMESPACE),
+        Permission(ConfigMap, "get", "delete", name=RECORD, namespace=SYSTEM_NAMESPACE),
+    )
+
+
+def add_operations(manager: Manager, options: Options, requests: OpenRequests, reconciler: OperationReconciler) -> None:
+    """Operationrequests, which fail when the deletion of their User begins."""
 
     @mapped
     async def of_deletion(deletion: Deleterequest) -> list[Request]:
@@ -96,27 +130,11 @@ def add_operations(
     )
     builder.watches(Deleterequest, of_deletion).watches(ServiceAccount, _nothing, namespace=SYSTEM_NAMESPACE)
     builder.watches(Namespace, _nothing).watches(RoleBinding, _nothing).watches(User, _nothing)
-    for kind in (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding):
-        builder.watches(kind, _nothing, fields={"metadata.name": POLICY})
     builder.complete(reconciler)
 
 
-def add_deletions(
-    manager: Manager, options: Options, guard: Guard, gate: Gate, requests: OpenRequests, audit: AuditSink | None
-) -> None:
+def add_deletions(manager: Manager, options: Options, requests: OpenRequests, reconciler: DeletionReconciler) -> None:
     """Deleterequests, which go on when something is gone that they wait for."""
-    reconciler = DeletionReconciler(
-        manager.client,
-        manager.recorder(NAME),
-        guard,
-        gate,
-        grace=options.request_grace_time,
-        audit=audit,
-        identity=manager.instance,
-        retention=options.delete_req_retention_time,
-        expiry=options.delete_req_expiration_time,
-        retry=options.request_retry_time,
-    )
 
     @mapped
     async def of_user(user: Object) -> list[Request]:
@@ -143,6 +161,10 @@ def add_deletions(
 def _limiter(options: Options) -> RateLimiter:
     first, longest = options.request_min_retry_delay, options.request_max_retry_delay
     return ExponentialBackoff(first.total_seconds(), longest.total_seconds())
+
+
+async def _policy(_: Object) -> list[Request]:
+    return [Request("", POLICY)]
 
 
 @Handler

@@ -1,6 +1,6 @@
 """Who may request what: an admission policy that the API server itself enforces, also while webhooks are off.
 
-Nobody gets by a request what they could not give or take themselves. See POLICY.md.
+Nobody gets by a request what they could not give or take themselves. See README.md.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from kubewright.api.admissionregistration.v1 import (
     Validation,
     Variable,
 )
+from kubewright.api.meta import LabelSelector
 
 from .names import CREATOR, GROUP, RBAC, ROLE_NAMES, cluster_role_of
 
@@ -55,18 +56,25 @@ request.operation == 'CREATE'
   ? variables.annotations[?'{CREATOR}'].orValue(variables.user) == variables.user
   : variables.annotations[?'{CREATOR}'] == variables.old[?'{CREATOR}']"""
 
-EXPRESSIONS: Final = frozenset((_CREATOR_STAYS, _MAY_GIVE, _MAY_TAKE, _MAY_DELETE, *_VARIABLES.values()))
-"""What the policy checks."""
+# With what a server would set by itself, to compare with what it has.
+_MATCHES: Final = MatchResources(
+    match_policy="Equivalent",
+    namespace_selector=LabelSelector(),
+    object_selector=LabelSelector(),
+    resource_rules=[
+        NamedRuleWithOperations(
+            api_groups=[GROUP],
+            api_versions=["*"],
+            resources=["operationrequests", "deleterequests"],
+            operations=["CREATE", "UPDATE"],
+            scope="*",
+        )
+    ],
+)
 
 
 def request_policy() -> list[Object]:
     """The policy, and the binding that has it enforced."""
-    rule = NamedRuleWithOperations(
-        api_groups=[GROUP],
-        api_versions=["*"],
-        resources=["operationrequests", "deleterequests"],
-        operations=["CREATE", "UPDATE"],
-    )
     validations = [
         Validation(
             expression=_CREATOR_STAYS,
@@ -89,7 +97,7 @@ def request_policy() -> list[Object]:
         ValidatingAdmissionPolicy(
             metadata=ObjectMeta(name=POLICY),
             spec=ValidatingAdmissionPolicySpec(
-                match_constraints=MatchResources(resource_rules=[rule]), variables=variables, validations=validations
+                failure_policy="Fail", match_constraints=_MATCHES, variables=variables, validations=validations
             ),
         ),
         ValidatingAdmissionPolicyBinding(
@@ -97,6 +105,26 @@ def request_policy() -> list[Object]:
             spec=ValidatingAdmissionPolicyBindingSpec(policy_name=POLICY, validation_actions=["Deny"]),
         ),
     ]
+
+
+def checks_all(policy: ValidatingAdmissionPolicy) -> bool:
+    """Whether a policy refuses all that this one refuses: it may check more, and for no fewer requests."""
+    spec = policy.spec
+    variables = {each.name: each.expression for each in spec.variables}
+    return (
+        (spec.failure_policy, spec.match_constraints) == ("Fail", _MATCHES)
+        and spec.param_kind is None
+        and not spec.match_conditions
+        and variables.items() >= _VARIABLES.items()
+        and {each.expression for each in spec.validations} >= {_CREATOR_STAYS, _MAY_GIVE, _MAY_TAKE, _MAY_DELETE}
+    )
+
+
+def denies(binding: ValidatingAdmissionPolicyBinding) -> bool:
+    """Whether a binding has the policy enforced, for all requests."""
+    spec = binding.spec
+    is_for_all = spec.match_resources is None and spec.param_ref is None
+    return spec.policy_name == POLICY and "Deny" in spec.validation_actions and is_for_all
 
 
 def _denial(expression: str, message: str) -> Validation:

@@ -1,7 +1,7 @@
 """What the roles of a workspace may do.
 
 The ClusterRoles `workspace-owner`, `workspace-manager` and `workspace-developer` are deployed with the operator, and
-role bindings in workspaces refer to them. Each workspace has Roles with the same rules, for people who look there.
+role bindings in workspaces refer to them. Each workspace has Roles with the same rules, for people who read them.
 """
 
 from __future__ import annotations

@@ -25,13 +25,15 @@ from operators.user.request_types import Action
 from operators.user.roles import cluster_roles
 from operators.user.tests.deploying import KINDS, believing_the_policy
 
-from kubewright import Client, ControlPlane, Field, Forbidden, Manager, ObjectMeta
+from kubewright import Client, ControlPlane, Field, Forbidden, Manager, ObjectMeta, Permission
 from kubewright.api.core.v1 import Namespace
 from kubewright.api.rbac.v1 import RoleBinding
 from kubewright.client import MergePatch
 from kubewright.client.session import Session
 from kubewright.manager.roles import declared_permissions
 from kubewright.testing import restricted_client, settled, unique_name
+
+MAY_ASK = Permission(Operationrequest, "create", "patch", namespace=SYSTEM_NAMESPACE)
 
 SOON = 90
 """Seconds: a real garbage collector learns of a new kind after 30 s."""
@@ -167,13 +169,19 @@ async def desk(plane: ControlPlane, admin: Client, own: Client, options: Options
 @asynccontextmanager
 async def virtual_desk(options: Options | None = None) -> AsyncIterator[Desk]:
     """A control plane of its own, for virtual time, with the operator at work on it."""
+    async with virtual_office() as (plane, admin, own), desk(plane, admin, own, options) as running:
+        yield running
+
+
+@asynccontextmanager
+async def virtual_office() -> AsyncIterator[tuple[ControlPlane, Client, Client]]:
+    """The same before the operator is started: the control plane, a client with all rights, the operator's own."""
     async with (
         ControlPlane.embedded(definitions=KINDS, nodes=0) as plane,
         plane.client() as admin,
         prepared(plane, admin) as own,
-        desk(plane, admin, own, options) as running,
     ):
-        yield running
+        yield plane, admin, own
 
 
 class Killed(BaseException):

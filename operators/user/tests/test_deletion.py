@@ -12,7 +12,8 @@ from datetime import timedelta
 
 import pytest
 from operators.user import Options, User, setup
-from operators.user.deletion import DeletionReconciler, Gate
+from operators.user.deletion import DeletionReconciler
+from operators.user.deletion_gate import DeletionGate
 from operators.user.names import (
     FINALIZER,
     KEEP_WORKSPACE,
@@ -194,7 +195,7 @@ async def test_without_the_gate_every_user_can_be_deleted() -> None:
 async def test_admin_is_not_deleted_although_the_schema_was_bypassed() -> None:
     async with virtual_desk() as at:
         client = Manager(at.admin).client
-        reconciler = DeletionReconciler(client, RecordedEvents(), Guard(client), Gate())
+        reconciler = DeletionReconciler(client, RecordedEvents(), Guard(client), DeletionGate())
         request = deletion("admin")
         with pytest.raises(Permanent, match="the User admin cannot be deleted"):
             await reconciler.act(request)
@@ -285,7 +286,7 @@ async def test_a_user_who_was_created_after_the_request_stays() -> None:
         await asyncio.sleep(2)
         await at.user("bob", **MARKED)
         with pytest.raises(Permanent, match="the User bob was created after this request"):
-            await DeletionReconciler(client, RecordedEvents(), Guard(client), Gate()).act(early)
+            await DeletionReconciler(client, RecordedEvents(), Guard(client), DeletionGate()).act(early)
         assert (await at.admin.get(User, "bob")).metadata.deletion_timestamp is None
 
 

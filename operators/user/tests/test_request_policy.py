@@ -8,26 +8,17 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 
 import pytest
-from operators.user import Deleterequest, Operationrequest, Options, request_guard
+from operators.user import Deleterequest, Operationrequest, Options
 from operators.user.names import CREATOR, OWNER, SYSTEM_NAMESPACE, RoleName, workspace_of
-from operators.user.request_guard import ENFORCED_AFTER, Guard
-from operators.user.request_policy import POLICY
 from operators.user.tests.deploying import KINDS
-from operators.user.tests.requesting import Desk, deletion, desk, operation, prepared, virtual_desk
+from operators.user.tests.requesting import MAY_ASK, Desk, deletion, desk, operation, prepared, virtual_desk
 
-from kubewright import Client, ControlPlane, Forbidden, ObjectMeta, Permission, now
-from kubewright.api import to_json
-from kubewright.api.admissionregistration.v1 import ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding
+from kubewright import Client, ControlPlane, Forbidden, ObjectMeta, Permission
 from kubewright.api.core.v1 import Namespace
 from kubewright.api.rbac.v1 import RoleBinding, RoleRef, Subject
-from kubewright.client import JSONPatch, MergePatch
-from kubewright.patterns import Permanent
+from kubewright.client import MergePatch
 from kubewright.testing import Install, restricted_client, unique_name, virtual
 
-MAY_ASK = Permission(Operationrequest, "create", "patch", namespace=SYSTEM_NAMESPACE)
-TOO_EARLY = (
-    f"it was created before the ValidatingAdmissionPolicy {POLICY}, or its last change, was in force: create it again"
-)
 MAY_ASK_TO_DELETE = Permission(Deleterequest, "create")
 
 
@@ -91,7 +82,7 @@ async def refusal(person: Client, request: Operationrequest | Deleterequest) -> 
 
 
 async def test_weakness_13_who_may_create_requests_may_not_request_everything(town: Town) -> None:
-    """That only one namespace is looked at keeps nobody from creating requests there."""
+    """That only one namespace is watched keeps nobody from creating requests there."""
     stranger = await town.person()
     message = await refusal(stranger, operation("Grant", town.bob, town.here, "Owner"))
     assert f"may not bind workspace-owner in the namespace {town.here}, and so not request it" in message
@@ -150,7 +141,7 @@ async def test_nobody_creates_a_request_in_the_name_of_another(town: Town) -> No
         await owner.patch(Operationrequest, created.key, change)
 
 
-async def test_a_namespace_that_only_looks_like_a_workspace_is_left_alone(town: Town) -> None:
+async def test_a_namespace_that_only_has_the_name_of_a_workspace_is_left_alone(town: Town) -> None:
     """The prefix makes none: somebody has made ns-NAME before there was a User NAME."""
     name = unique_name("prod")
     admin = town.at.admin
@@ -162,115 +153,6 @@ async def test_a_namespace_that_only_looks_like_a_workspace_is_left_alone(town: 
     assert foreign.status.phase == "Failed"
     assert f"the namespace {workspace_of(name)} is not the workspace of the User {name}" in foreign.status.message
     assert await town.at.roles(workspace_of(name)) == {}
-
-
-@virtual
-async def test_nothing_is_carried_out_while_the_policy_is_not_enforced() -> None:
-    async with virtual_desk() as at:
-        for name in ("alice", "bob"):
-            await at.user(name)
-        policy = await at.admin.get(ValidatingAdmissionPolicyBinding, POLICY)
-        await at.admin.delete(policy)
-        await asyncio.sleep(5)
-        unguarded = await at.ask("Grant", "bob", "ns-alice", "Owner")
-        removal = await at.admin.create(deletion("bob"))
-        await asyncio.sleep(60)
-        for request in (unguarded, removal):
-            status = (await at.admin.get(request)).status
-            assert status.phase == "Processing"
-            assert f"the ValidatingAdmissionPolicy {POLICY}" in status.message
-        policy.metadata = ObjectMeta(name=POLICY)
-        await at.admin.create(policy)
-        for request in (unguarded, removal):
-            ended = await at.finished(request)
-            assert (ended.status.phase, ended.status.message) == (
-                "Failed",
-                TOO_EARLY,
-            )
-        assert await at.roles("ns-alice") == {}
-
-
-WEAKENED: dict[str, tuple[type[ValidatingAdmissionPolicy | ValidatingAdmissionPolicyBinding], dict[str, object]]] = {
-    "audits only": (ValidatingAdmissionPolicyBinding, {"validationActions": ["Audit"]}),
-    "is for others": (
-        ValidatingAdmissionPolicyBinding,
-        {"matchResources": {"namespaceSelector": {"matchLabels": {"no": "such"}}}},
-    ),
-    "ignores its errors": (ValidatingAdmissionPolicy, {"failurePolicy": "Ignore"}),
-    "checks nothing": (ValidatingAdmissionPolicy, {"validations": [{"expression": "true"}]}),
-    "has exceptions": (ValidatingAdmissionPolicy, {"matchConditions": [{"name": "none", "expression": "false"}]}),
-}
-
-
-@virtual
-@pytest.mark.parametrize("weakness", WEAKENED)
-async def test_what_was_created_while_the_policy_was_a_weaker_one_is_never_carried_out(weakness: str) -> None:
-    kind, change = WEAKENED[weakness]
-    async with virtual_desk() as at, restricted_client(at.plane, [MAY_ASK]) as stranger:
-        for name in ("alice", "bob"):
-            await at.user(name)
-        await asyncio.sleep(5)
-        strong = to_json((await at.admin.get(kind, POLICY)).spec)
-        await at.admin.patch(kind, POLICY, MergePatch({"spec": change}))
-        await asyncio.sleep(5)
-        unchecked = await at.admin.create(operation("Grant", "bob", "ns-alice", "Owner"))
-        await asyncio.sleep(5)
-        status = (await at.admin.get(unchecked)).status
-        assert status.phase == "Failed"
-        assert "is not enforced as the operator deploys it" in status.message
-        await at.admin.patch(kind, POLICY, JSONPatch([{"op": "replace", "path": "/spec", "value": strong}]))
-        await asyncio.sleep(60)
-        assert await at.roles("ns-alice") == {}
-        with pytest.raises(Forbidden):
-            await stranger.create(operation("Grant", "bob", "ns-alice", "Owner"))
-        assert (await at.carried_out("Grant", "bob", "ns-alice", "Owner")).status.phase == "Completed"
-
-
-@virtual
-async def test_what_was_created_before_the_policy_was_mended_is_not_carried_out() -> None:
-    """While no operator was running that would have seen it."""
-    async with virtual_desk() as at:
-        for name in ("alice", "bob"):
-            await at.user(name)
-        guard = Guard(at.manager.client)
-        for actions in (["Audit"], ["Deny"]):
-            await asyncio.sleep(5)
-            created = operation("Grant", "bob", "ns-alice", "Owner")
-            created.metadata.creation_timestamp = now()
-            await asyncio.sleep(5)
-            weak = MergePatch({"spec": {"validationActions": actions}})
-            await at.admin.patch(ValidatingAdmissionPolicyBinding, POLICY, weak)
-            await asyncio.sleep(5)
-        with pytest.raises(Permanent, match="or its last change, was in force"):
-            await guard.check(created)
-        created.metadata.creation_timestamp = now()
-        await guard.check(created)
-
-
-@virtual
-async def test_what_was_created_before_api_servers_knew_the_policy_is_not_carried_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with virtual_desk() as at:
-        monkeypatch.setattr(request_guard, "ENFORCED_AFTER", ENFORCED_AFTER)
-        for name in ("alice", "bob"):
-            await at.user(name)
-        early = await at.carried_out("Grant", "bob", "ns-alice", "Owner")
-        assert early.status.message == TOO_EARLY
-        await asyncio.sleep(ENFORCED_AFTER.total_seconds())
-        assert (await at.carried_out("Grant", "bob", "ns-alice", "Owner")).status.phase == "Completed"
-
-
-@virtual
-async def test_without_the_guard_rbac_alone_says_who_may_create_requests() -> None:
-    async with virtual_desk(Options(guard_requests=False)) as at:
-        for name in ("alice", "bob"):
-            await at.user(name)
-        await at.admin.delete(ValidatingAdmissionPolicyBinding, POLICY)
-        await asyncio.sleep(5)
-        async with restricted_client(at.plane, [MAY_ASK]) as stranger:
-            created = await stranger.create(operation("Grant", "bob", "ns-alice", "Owner"))
-        assert (await at.finished(created)).status.phase == "Completed"
 
 
 @virtual

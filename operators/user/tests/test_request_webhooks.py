@@ -67,7 +67,7 @@ async def test_of_a_user_of_a_workspace_there_is_one_open_request(at: Desk) -> N
 
 
 async def test_a_failed_request_is_not_completed_and_blocks_its_user_for_ever(at: Desk) -> None:
-    """It did: only those that are Pending or Processing are in the way of another."""
+    """It did: only those that are Pending or Processing block another."""
     user = unique_name("bob")
     first = await at.ask("Grant", user, "ns-nowhere", "Owner")
     await at.admin.wait_for(first, Field("status.phase").equals("Processing"), timeout=30)

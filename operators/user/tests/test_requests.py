@@ -11,10 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 from operators.user import Operationrequest, Options, User
-from operators.user.deletion import Gate
+from operators.user.deletion_gate import DeletionGate
 from operators.user.membership import Members
 from operators.user.names import OWNER, SYSTEM_NAMESPACE, RoleName, role_reference, subjects_of, workspace_of
 from operators.user.operations import OperationReconciler
+from operators.user.request_controllers import NAME
 from operators.user.request_guard import Guard
 from operators.user.tests.deploying import KINDS
 from operators.user.tests.requesting import (
@@ -37,7 +38,7 @@ from kubewright.client import JSONPatch
 from kubewright.client.errors import ServerTimeout, Status, TooManyRequests
 from kubewright.client.wait import deleted
 from kubewright.patterns import NotYet
-from kubewright.testing import Install, RecordedEvents, count_requests, settled, unique_name
+from kubewright.testing import Install, count_requests, settled, unique_name
 
 
 @pytest.fixture
@@ -77,8 +78,8 @@ async def people(admin: Client, own: Client) -> AsyncIterator[People]:
 
 def reconciler(own: Client, guard: Guard | None = None) -> OperationReconciler:
     """One that reads from the server, and does what a test says."""
-    client = Manager(own, namespaces=[SYSTEM_NAMESPACE]).client
-    return OperationReconciler(client, RecordedEvents(), guard or Guard(client), Gate())
+    manager = Manager(own, namespaces=[SYSTEM_NAMESPACE])
+    return OperationReconciler(manager.client, manager.recorder(NAME), guard or Guard(manager.client), DeletionGate())
 
 
 async def give(admin: Client, user: str, workspace: str, role: RoleName) -> None:
@@ -206,12 +207,15 @@ async def test_item_76_a_crash_during_processing_is_safe(admin: Client, own: Cli
         roles = [each.metadata.name for each in await admin.list(RoleBinding, namespace=people.workspace)]
         assert roles == [f"{people.bob}-Owner"]
         assert (await admin.get(User, people.alice)).metadata.annotations[OWNER] == people.bob
+        events = await admin.list(Event, namespace=SYSTEM_NAMESPACE)
+        about = [each.reason for each in events if each.regarding.uid == created.metadata.uid]
+        assert about == ["OperationCompleted"]
         # So that it is the same each time: an Owner of somebody else's workspace, and no last one.
         await give(admin, people.alice, people.workspace, "Owner")
         undone = await admin.create(operation("Deprive", people.bob, people.workspace))
         await reconciler(own).reconcile(undone.key)
         await admin.delete_all(RoleBinding, namespace=people.workspace)
-    assert number > 4
+    assert number > 5
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ async def delete(world: World[Trail]) -> None:
 
 
 def leaves_nothing(world: World[Trail]) -> None:
-    """No right outlives the User, and a request that is completed has told the truth."""
+    """No right outlives the User, and a request is completed only when everything is gone."""
     found = world.get(GO)
     is_gone = not any(user.metadata.name == "bob" for user in world.list(User))
     if found is not None and found.status.phase == "Completed":

@@ -265,7 +265,7 @@ async def test_a_new_user_waits_for_the_quota_and_is_never_asked_about_again() -
 
 
 @virtual
-async def test_a_deleted_user_leaves_its_workspace_behind_when_it_is_told_to_and_a_new_one_takes_it_over() -> None:
+async def test_a_deleted_user_leaves_its_workspace_behind_when_it_is_annotated_so_and_a_new_one_takes_it_over() -> None:
     async with site() as here:
         user = await here.create()
         await here.admin.create(ConfigMap(metadata=ObjectMeta(name="kept", namespace="ns-alice")))
