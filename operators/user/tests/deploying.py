@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Generic, NamedTuple, TypeVar
 from unittest.mock import patch
@@ -14,6 +14,7 @@ from operators.user.kubeconfig import KEY
 from operators.user.names import SYSTEM_NAMESPACE, kubeconfig_of
 
 from kubewright import Client, Config, ControlPlane, Manager, ObjectMeta, condition
+from kubewright.api import Object
 from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.client.errors import Unauthorized
 from kubewright.client.wait import deleted
@@ -29,8 +30,10 @@ PlaneT = TypeVar("PlaneT", bound=ControlPlane)
 
 
 @asynccontextmanager
-async def deployed(plane: ControlPlane) -> AsyncIterator[Client]:
-    """A client with the rights of the operator's role, where what it needs has been applied."""
+async def deployed(
+    plane: ControlPlane, setup: Callable[[Manager], None] = setup, *more: Object
+) -> AsyncIterator[Client]:
+    """A client with the rights of the operator's role, where what it needs has been applied, and `more`."""
     made: list[Manager] = []
 
     def manager(client: Client) -> Manager:
@@ -39,7 +42,7 @@ async def deployed(plane: ControlPlane) -> AsyncIterator[Client]:
 
     needed = await declared_permissions(setup, manager=manager)
     async with plane.client() as admin:
-        for obj in made[0].required_objects:
+        for obj in (*more, *made[0].required_objects):
             await admin.apply(obj, force=True)
     with believing_the_policy():
         async with restricted_client(plane, needed) as client:
@@ -109,12 +112,14 @@ async def site(options: Options | None = None, quota: Quota | None = None) -> As
 
 
 @asynccontextmanager
-async def vacant() -> AsyncIterator[tuple[EmbeddedControlPlane, Client, Client]]:
+async def vacant(
+    deploy: Callable[[ControlPlane], AbstractAsyncContextManager[Client]] = deployed,
+) -> AsyncIterator[tuple[EmbeddedControlPlane, Client, Client]]:
     """The same before the operator is started: the control plane, a client with all rights, the operator's own."""
     async with (
         ControlPlane.embedded(definitions=KINDS, nodes=0) as plane,
         plane.client() as admin,
-        deployed(plane) as own,
+        deploy(plane) as own,
     ):
         yield plane, admin, own
 

@@ -23,15 +23,14 @@ from operators.user.operations import OperationReconciler
 from operators.user.request_controllers import add_requests
 from operators.user.request_types import Action
 from operators.user.roles import cluster_roles
-from operators.user.tests.deploying import KINDS, believing_the_policy
+from operators.user.tests.deploying import deployed, vacant
 
 from kubewright import Client, ControlPlane, Field, Forbidden, Manager, ObjectMeta, Permission
 from kubewright.api.core.v1 import Namespace
 from kubewright.api.rbac.v1 import RoleBinding
 from kubewright.client import MergePatch
 from kubewright.client.session import Session
-from kubewright.manager.roles import declared_permissions
-from kubewright.testing import restricted_client, settled, unique_name
+from kubewright.testing import settled, unique_name
 
 MAY_ASK = Permission(Operationrequest, "create", "patch", namespace=SYSTEM_NAMESPACE)
 
@@ -127,21 +126,12 @@ def deletion(user: str, *, dependents: bool = True, name: str = "") -> Deletereq
 
 
 @asynccontextmanager
-async def prepared(plane: ControlPlane, admin: Client) -> AsyncIterator[Client]:
+async def prepared(plane: ControlPlane) -> AsyncIterator[Client]:
     """A client with the rights of the role, where what the operator needs is there and in force."""
-    made: list[Manager] = []
-
-    def manager(client: Client) -> Manager:
-        made.append(Manager(client, webhook_address="0"))
-        return made[0]
-
-    needed = await declared_permissions(requests_only, manager=manager)
-    for obj in (Namespace(metadata=ObjectMeta(name=SYSTEM_NAMESPACE)), *cluster_roles(), *made[0].required_objects):
-        await admin.apply(obj, force=True)
-    await enforced(admin)
-    with believing_the_policy():
-        async with restricted_client(plane, needed) as client:
-            yield client
+    system = Namespace(metadata=ObjectMeta(name=SYSTEM_NAMESPACE))
+    async with deployed(plane, requests_only, system, *cluster_roles()) as client, plane.client() as admin:
+        await enforced(admin)
+        yield client
 
 
 async def enforced(admin: Client) -> None:
@@ -169,19 +159,8 @@ async def desk(plane: ControlPlane, admin: Client, own: Client, options: Options
 @asynccontextmanager
 async def virtual_desk(options: Options | None = None) -> AsyncIterator[Desk]:
     """A control plane of its own, for virtual time, with the operator at work on it."""
-    async with virtual_office() as (plane, admin, own), desk(plane, admin, own, options) as running:
+    async with vacant(prepared) as (plane, admin, own), desk(plane, admin, own, options) as running:
         yield running
-
-
-@asynccontextmanager
-async def virtual_office() -> AsyncIterator[tuple[ControlPlane, Client, Client]]:
-    """The same before the operator is started: the control plane, a client with all rights, the operator's own."""
-    async with (
-        ControlPlane.embedded(definitions=KINDS, nodes=0) as plane,
-        plane.client() as admin,
-        prepared(plane, admin) as own,
-    ):
-        yield plane, admin, own
 
 
 class Killed(BaseException):

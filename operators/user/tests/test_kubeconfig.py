@@ -17,6 +17,7 @@ from operators.user.types import DEFAULT_EXPIRATION
 from kubewright import Client, Config, Forbidden, ObjectMeta, now
 from kubewright.api.authentication.v1 import TokenRequest
 from kubewright.api.core.v1 import ConfigMap, Secret, ServiceAccount
+from kubewright.api.events.v1 import Event
 from kubewright.api.markers import JSONObject
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, exists
@@ -43,6 +44,30 @@ async def pass_(here: EmbeddedSite, seconds: float = 5) -> None:
 async def respecify(here: EmbeddedSite, spec: JSONObject) -> None:
     await here.admin.patch(User, "alice", MergePatch({"spec": spec}))
     await pass_(here)
+
+
+@virtual
+async def test_no_event_reports_a_kubeconfig_that_could_not_be_written() -> None:
+    async with site() as here:
+        here.plane.faults.fail(lambda target: (target.resource, target.verb) == ("secrets", "patch"), times=None)
+        await here.admin.create(User(metadata=ObjectMeta(name="alice")))
+        await here.admin.wait_for(User, "alice", Field("status.conditions").satisfies(bool, "is set"))
+        await asyncio.sleep(5)
+        condition = get_condition(await here.admin.get(User, "alice"), "KubeConfigSyncReady")
+        assert condition is not None
+        assert condition.status == "False"
+        assert await issued_events(here) == []
+        here.plane.faults.clear()
+        await pass_(here, 60)
+        reported = (await here.admin.get(User, "alice")).status.kube_config_secret
+        assert reported is not None
+        valid = f"valid until {reported.expiration_time:%Y-%m-%d %H:%M:%S} UTC"
+        assert await issued_events(here) == [f"Issued the kubeconfig user-system/kubeconfig-alice, {valid}"]
+
+
+async def issued_events(here: EmbeddedSite) -> list[str | None]:
+    found = await here.admin.list(Event)
+    return [event.note for event in found if event.reason == "KubeConfigIssued"]
 
 
 @virtual

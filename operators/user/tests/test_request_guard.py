@@ -11,7 +11,8 @@ from operators.user import Operationrequest, Options, request_guard
 from operators.user.names import SYSTEM_NAMESPACE
 from operators.user.request_guard import ENFORCED_AFTER, RECORD
 from operators.user.request_policy import POLICY, checks_all, denies, request_policy
-from operators.user.tests.requesting import MAY_ASK, deletion, desk, operation, virtual_desk, virtual_office
+from operators.user.tests.deploying import vacant
+from operators.user.tests.requesting import MAY_ASK, deletion, desk, operation, prepared, virtual_desk
 
 from kubewright import Client, Forbidden, ObjectMeta
 from kubewright.api import Object, to_json
@@ -186,10 +187,7 @@ async def weaken_and_mend(admin: Client, by: Client) -> Operationrequest:
 
 @virtual
 async def test_what_was_created_while_no_operator_saw_a_weaker_policy_is_not_carried_out() -> None:
-    async with (
-        virtual_office() as (plane, admin, own),
-        restricted_client(plane, [MAY_ASK]) as stranger,
-    ):
+    async with vacant(prepared) as (plane, admin, own), restricted_client(plane, [MAY_ASK]) as stranger:
         async with desk(plane, admin, own) as at:
             for name in ("alice", "bob"):
                 await at.user(name)
@@ -221,7 +219,7 @@ async def test_a_changed_policy_is_recorded_at_once_so_that_the_next_request_is_
 @virtual
 async def test_a_record_that_can_be_changed_is_none() -> None:
     """It may have been changed since its creation."""
-    async with virtual_office() as (plane, admin, own), restricted_client(plane, [MAY_ASK]) as stranger:
+    async with vacant(prepared) as (plane, admin, own), restricted_client(plane, [MAY_ASK]) as stranger:
         record = await admin.create(ConfigMap(metadata=ObjectMeta(name=RECORD, namespace=SYSTEM_NAMESPACE)))
         await asyncio.sleep(60)
         unchecked = await weaken_and_mend(admin, stranger)

@@ -62,7 +62,7 @@ async def town(control_plane: ControlPlane, admin: Client, install: Install) -> 
     options = Options(request_grace_time=timedelta(0))
     async with (
         AsyncExitStack() as clients,
-        prepared(control_plane, admin) as own,
+        prepared(control_plane) as own,
         desk(control_plane, admin, own, options) as at,
     ):
         town = Town(at, clients)

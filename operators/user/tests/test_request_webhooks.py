@@ -31,7 +31,7 @@ async def at(
 ) -> AsyncIterator[Desk]:
     """The operator with its webhooks. Nothing is finished: nobody takes the first step."""
     await install(*KINDS)
-    async with prepared(control_plane, admin) as own:
+    async with prepared(control_plane) as own:
         manager = Manager(own, **local_webhooks.options)
         requests_only(manager, Options())
         async with (

@@ -45,7 +45,7 @@ from kubewright.testing import Install, count_requests, settled, unique_name
 async def own(control_plane: ControlPlane, admin: Client, install: Install) -> AsyncIterator[Client]:
     """A client with the rights of the operator."""
     await install(*KINDS)
-    async with prepared(control_plane, admin) as client:
+    async with prepared(control_plane) as client:
         yield client
 
 
