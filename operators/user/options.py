@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
@@ -56,6 +57,9 @@ class Options(Model):
     ] = None
 
     def __post_init__(self) -> None:
+        file = self.audit_file
+        if file is not None and (file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK)):
+            raise ValueError(f'--audit-file: "{file}" cannot be written: expected a file in a directory that exists')
         if self.api_server_url:
             try:
                 self.api_server_url = parse_server(self.api_server_url)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.patterns.errands import Errand, ErrandReconciler, errand, world
 
 from kubewright import ControlPlane, Field, Manager, controller_for
+from kubewright.api import now
 from kubewright.api.core.v1 import Event
 from kubewright.patterns import FileAudit
 from kubewright.patterns.audit import AuditRecord
@@ -74,7 +76,46 @@ def test_a_sink_that_fails_changes_nothing_for_the_request(caplog: pytest.LogCap
             assert (await admin.get(created)).status.phase == "Completed"
 
     run_virtual(main)
-    assert "the audit record of default/one could not be written" in caplog.text
+    assert "the audit record of default/one could not be written ([Errno 2] No such file or directory: " in caplog.text
+    assert '"phase":"Completed"' in caplog.text, "it is in the log instead"
+    assert "Traceback" not in caplog.text
+
+
+def audited(name: str) -> AuditRecord:
+    return AuditRecord(
+        id=name,
+        time=now(),
+        kind="Errand",
+        namespace="default",
+        name=name,
+        uid="1",
+        generation=1,
+        creator="",
+        action={},
+        before="Pending",
+        phase="Processing",
+        attempt=1,
+    )
+
+
+async def test_a_record_that_no_longer_fits_on_the_disk_leaves_no_half_of_itself(tmp_path: Path) -> None:
+    """By the limit for the size of files, which cuts a write short as a full disk does."""
+    audit, path, request = FileAudit(tmp_path / "audit.jsonl"), tmp_path / "audit.jsonl", errand()
+    await audit.write(audited("first"), request)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 10, hard))
+    try:
+        with pytest.raises(OSError, match=r"File too large: '.*audit.jsonl'"):
+            await audit.write(audited("second"), request)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    await audit.write(audited("third"), request)
+    assert [msgspec.json.decode(line)["name"] for line in path.read_text().splitlines()] == ["first", "third"]
+
+
+async def test_the_error_of_a_full_disk_names_the_file() -> None:
+    with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
+        await FileAudit("/dev/full").write(audited("lost"), errand())
 
 
 def test_the_annotation_of_the_creator_is_that_of_the_class() -> None:

@@ -48,6 +48,11 @@ def test_times_of_requests_come_from_flags_and_from_the_environment(monkeypatch:
         (["--delete-req-expiration-time", "0s"], "--delete-req-expiration-time: expected more than 0"),
         (["--request-retry-time", "0s"], "--request-retry-time: expected more than 0"),
         (["--request-max-retry-delay", "1ms"], "--request-max-retry-delay: expected at least"),
+        (
+            ["--audit-file", "/no/such/directory/audit.jsonl"],
+            '--audit-file: "/no/such/directory/audit.jsonl" cannot be',
+        ),
+        (["--audit-file", "/"], '--audit-file: "/" cannot be written: expected a file in a directory that exists'),
         (["--request-workers", "0"], "--request-workers: expected int >= 1"),
     ],
 )

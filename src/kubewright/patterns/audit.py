@@ -69,7 +69,11 @@ class LogAudit:
 
 
 class FileAudit:
-    """Records as lines of JSON at the end of a file, each written at once."""
+    """Records as lines of JSON at the end of a file.
+
+    Guarantee: a record is there as a whole when `write` returns. When it raises `OSError`, such as on a full disk,
+    nothing of it is left that would spoil the next one.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
@@ -79,9 +83,23 @@ class FileAudit:
         # Opened for each record: log rotation may move the file away at any time.
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
         try:
-            os.write(descriptor, record.json() + b"\n")
+            self._append(descriptor, record.json() + b"\n")
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self._path)) from None
         finally:
             os.close(descriptor)
+
+    def _append(self, descriptor: int, line: bytes) -> None:
+        """A write may take only the first part of a line, where the disk ends."""
+        written = 0
+        try:
+            while written < len(line):
+                written += os.write(descriptor, line[written:])
+        except OSError:
+            end = os.fstat(descriptor).st_size
+            if written and os.lseek(descriptor, 0, os.SEEK_CUR) == end:  # nobody has written since
+                os.ftruncate(descriptor, end - written)
+            raise
 
 
 class EventAudit:

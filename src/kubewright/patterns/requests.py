@@ -356,8 +356,10 @@ class RequestReconciler(ABC, Generic[R]):
         )
         try:
             await self._audit.write(record, obj)
-        except Exception:
-            _log.exception("the audit record of %s could not be written: %s", obj.key, record.json().decode())
+        except Exception as error:
+            # The log has it then. A traceback is for bugs, not for full disks.
+            unwritten = "the audit record of %s could not be written (%s): %s"
+            _log.error(unwritten, obj.key, error, record.json().decode(), exc_info=not isinstance(error, OSError))
 
     def _duration(self, obj: R) -> float | None:
         """Seconds since the request was claimed; whole ones, where another process has done it."""
