@@ -198,7 +198,7 @@ async def test_admin_is_not_deleted_although_the_schema_was_bypassed() -> None:
         reconciler = DeletionReconciler(client, RecordedEvents(), Guard(client), DeletionGate())
         request = deletion("admin")
         with pytest.raises(Permanent, match="the User admin cannot be deleted"):
-            await reconciler.act(request)
+            await reconciler.carry_out(request)
 
 
 @virtual

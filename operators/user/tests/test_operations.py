@@ -133,7 +133,7 @@ async def test_weakness_8_what_was_begun_is_done_again_safely() -> None:
         ):
             request = operation(action, "bob", "ns-alice", role)  # type: ignore[arg-type]  # both are known
             for _ in range(2):
-                await reconciler(at).act(request)
+                await reconciler(at).carry_out(request)
             assert await at.roles("ns-alice") == expected
 
 
