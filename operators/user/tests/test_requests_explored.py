@@ -18,6 +18,7 @@ from kubewright.api.core.v1 import Namespace, Secret
 from kubewright.api.rbac.v1 import RoleBinding
 from kubewright.patterns import AuditRecord
 from kubewright.testing import World, explore
+from kubewright.testing.exploration import FaultKind
 
 SYSTEM = Namespace(metadata=ObjectMeta(name=SYSTEM_NAMESPACE))
 # How often something was tried, and whether it was found done already.
@@ -78,21 +79,32 @@ REFUSED = operation("Deprive", "alice", "ns-alice", name="fourth")
 COMPLETED = Field("status.phase").equals("Completed")
 
 
+# The others strike connections and watches, whatever is written: one scenario is enough for them.
+WRITING: list[FaultKind] = [
+    "crash-before",
+    "crash-after",
+    "conflict",
+    "errors",
+    "lost-answer",
+    "late",
+    "takeover",
+    "stale",
+]
+
+
 async def promote(world: World[Trail]) -> None:
     await people(world, "alice", "bob")
-    await world.create(DEVELOPER)
-    await world.wait(DEVELOPER, COMPLETED)
+    metadata = ObjectMeta(name="bob-Developer", namespace="ns-alice", labels={OWNER: "bob"})
+    await world.create(RoleBinding(metadata=metadata, role_ref=role_reference("Developer")))
     await world.create(OWNS)
 
 
 def keeps_a_role(world: World[Trail]) -> None:
     """Nothing is done before it is claimed, and a user who is promoted is never without a role."""
     roles = [each.metadata.name for each in world.list(RoleBinding) if each.metadata.namespace == "ns-alice"]
-    first = world.get(DEVELOPER)
-    if first is None or first.status.phase == "Pending":
-        assert roles == []
-    elif first.status.phase == "Completed":
-        assert roles
+    request = world.get(OWNS)
+    if request is not None:
+        assert roles == ["bob-Developer"] if request.status.phase == "Pending" else roles
 
 
 def test_item_76_a_role_is_given_and_changed_whatever_fails() -> None:
@@ -106,7 +118,7 @@ def test_item_76_a_role_is_given_and_changed_whatever_fails() -> None:
         always=keeps_a_role,
         compare=reported,
         ignore=IGNORED,
-        events=1,
+        events=0,
         seeds=2,
     ).same_end()
 
@@ -136,7 +148,8 @@ def test_item_76_a_role_is_taken_and_another_one_is_not_whatever_fails() -> None
         until=taken_back,
         compare=reported,
         ignore=IGNORED,
-        events=1,
+        events=0,
+        faults=WRITING,
         seeds=2,
     ).same_end()
 
@@ -180,7 +193,7 @@ def test_a_user_is_deleted_by_a_request_whatever_fails() -> None:
         always=leaves_nothing,
         # Whether a request that comes at the same time is still carried out depends on who is faster.
         ignore={**IGNORED, Operationrequest: ["status.attempts", "status.message", "status.phase"]},
-        faults=["crash-before", "crash-after", "conflict", "errors", "lost-answer", "late", "takeover", "stale"],
+        faults=WRITING,
         seeds=2,
     ).same_end()
 
