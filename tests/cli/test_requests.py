@@ -180,7 +180,7 @@ async def test_item_84_a_cron_job_deletes_them_with_no_other_rights(
         await admin.delete(each, missing_ok=True)
 
 
-async def test_objects_of_another_kind_are_not_deleted_whoever_asks(
+async def test_objects_of_another_kind_are_never_deleted(
     control_plane: ControlPlane, admin: Client, kubeconfig: str, install: Install, namespace: str, tmp_path: Path
 ) -> None:
     """Also by a user who may not read definitions, and so names the kind in full."""
