@@ -18,6 +18,8 @@ from kubewright.cache import Cache, CachedClient, CacheOptions
 from kubewright.client import Client, Config
 from kubewright.client.errors import NotFound
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+from kubewright.testing.virtual_time import virtual
 
 ANY: Any = "drop"
 
@@ -43,6 +45,7 @@ async def cached(
         await client.create(settings("far", "elsewhere", app="web"))
         cache = Cache(client, options=options, strict=strict)
         task = group.create_task(cache.run())
+        await asyncio.sleep(0)
         yield client, CachedClient(client, cache), cache
         task.cancel()
 
@@ -90,12 +93,35 @@ async def test_a_strict_cache_refuses_live_reads_of_unwatched_kinds(embedded_con
         assert await client.find(ConfigMap, "in", namespace="default", consistency="live") is not None
         assert await client.list(ConfigMap, consistency="live")
         await client.apply(settings("applied"))
-        with cache.watch(ConfigMap) as handle:
-            with pytest.raises(LookupError, match="the watch of ConfigMap has not brought its objects yet"):
-                await client.find(ConfigMap, "in", namespace="default")
-            await handle.synced()
+        with cache.watch(ConfigMap):
             assert await client.find(ConfigMap, "in", namespace="default") is not None
             assert await client.find(ConfigMap, "none", namespace="default") is None
+
+
+async def test_a_strict_cache_that_does_not_run_says_so(embedded_control_plane: ControlPlane) -> None:
+    async with embedded_control_plane.client() as live:
+        cache = Cache(live, strict=True)
+        with cache.watch(ConfigMap), pytest.raises(LookupError, match="has not brought its objects yet, as its cache"):
+            await CachedClient(live, cache).list(ConfigMap)
+
+
+@pytest.mark.parametrize("read", ["get", "find", "list"])
+@virtual
+async def test_a_read_of_a_strict_cache_waits_until_the_watch_has_brought_its_objects(read: str) -> None:
+    async with ControlPlane.embedded(controllers=[]) as plane, cached(plane, strict=True) as (live, client, cache):
+        assert isinstance(plane, EmbeddedControlPlane)
+        plane.faults.delay(lambda target: target.resource == "configmaps", 5.0)
+        with cache.watch(ConfigMap, namespace="elsewhere"):
+            before = sum(live.answers.values())
+            match read:
+                case "get":
+                    found = [await client.get(ConfigMap, "far", namespace="elsewhere")]
+                case "find":
+                    found = [await client.find(ConfigMap, "far", namespace="elsewhere")]
+                case _:
+                    found = [*await client.list(ConfigMap, namespace="elsewhere")]
+            assert [each and each.metadata.name for each in found] == ["far"]
+            assert sum(live.answers.values()) <= before + 1  # that of the watch
 
 
 async def test_a_transformed_object_is_patched_and_not_updated(embedded_control_plane: ControlPlane) -> None:

@@ -50,6 +50,13 @@ class Numbers(Object):
     data: dict[str, int] = {}
 
 
+@resource("example.com/v1", plural="gadgets", namespaced=True)
+class Gadget(Object):
+    """Of a kind that is not installed."""
+
+    size: str = ""
+
+
 class World:
     """A control plane, a cache of it, and the client of a program."""
 
@@ -89,6 +96,7 @@ async def world(*, namespaces: Collection[str] = (), existing: Collection[str] =
             await admin.create(Namespace(metadata=ObjectMeta(name=name)))
         cache = Cache(admin, namespaces=namespaces)
         task = asyncio.create_task(cache.run())
+        await asyncio.sleep(0)
         try:
             yield World(plane, admin, cache)
         finally:
@@ -330,6 +338,65 @@ def test_waiting_for_a_watch_ends_when_it_is_released() -> None:
             handle.release()
             async with asyncio.timeout(60):
                 await waiting
+
+    run(scenario)
+
+
+def test_a_list_by_an_index_waits_until_the_watch_has_brought_its_objects() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            here.cache.index(ConfigMap, "x", lambda each: [each.data.get("x", "")])
+            await here.create("a", x="1")
+            by_x = here.client.list(ConfigMap, namespace="default", index=("x", "1"))
+            with pytest.raises(LookupError, match='ConfigMap is not watched, so the index "x" has'):
+                await by_x
+            here.plane.faults.delay(lambda target: target.resource == "configmaps", 5.0)
+            with here.cache.watch(ConfigMap):
+                began = asyncio.get_running_loop().time()
+                assert [each.metadata.name for each in await by_x] == ["a"]
+                assert asyncio.get_running_loop().time() - began >= 5
+
+    run(scenario)
+
+
+def test_a_list_by_an_index_of_a_kind_that_is_not_installed_is_empty() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            here.cache.index(Gadget, "size", lambda each: [each.size])
+            with here.cache.watch(Gadget):
+                assert await here.client.list(Gadget, index=("size", "large")) == []
+
+    run(scenario)
+
+
+def test_a_list_by_an_index_does_not_wait_for_a_watch_that_has_ended() -> None:
+    async def scenario() -> None:
+        async with world(namespaces=["a", "b"]) as here:
+            here.cache.index(ConfigMap, "x", lambda each: [each.data.get("x", "")])
+            await here.create("in-a", "a", x="1")
+            here.plane.faults.fail(
+                lambda target: target.resource == "configmaps" and target.namespace == "b", code=403, times=None
+            )
+            handle = here.cache.watch(ConfigMap)
+
+            async def names() -> list[str]:
+                return [each.metadata.name for each in await here.client.list(ConfigMap, index=("x", "1"))]
+
+            waiting = asyncio.create_task(names())
+            await asyncio.sleep(30)
+            assert not waiting.done()
+            here.cache.set_namespaces(["a"])
+            async with asyncio.timeout(60):
+                assert await waiting == ["in-a"]
+
+            here.cache.set_namespaces(["b"])
+            waiting = asyncio.create_task(names())
+            await asyncio.sleep(30)
+            assert not waiting.done()
+            handle.release()
+            async with asyncio.timeout(60):
+                with pytest.raises(LookupError, match="ConfigMap is not watched"):
+                    await waiting
 
     run(scenario)
 

@@ -16,7 +16,7 @@ from tests.controller.scripted import cancelled_task
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
-from kubewright.api.core.v1 import ConfigMap
+from kubewright.api.core.v1 import ConfigMap, ServiceAccount
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
@@ -311,6 +311,28 @@ async def test_everything_is_enqueued_again_periodically_whatever_the_predicate_
                     here.queue.done(work.key)
                     assert (work.key, work.priority) == (Request("default", name), INITIAL_PRIORITY)
                     assert work.reasons == why("resync", name)
+
+
+@virtual
+async def test_an_event_whose_map_function_lists_by_an_index_is_mapped_when_the_listed_objects_are_there() -> None:
+    async with world() as here:
+        client = CachedClient(here.client, here.cache)
+        here.cache.index(ConfigMap, "account", lambda each: [each.metadata.labels.get("account", "")])
+        await here.create("a", account="default")
+
+        @mapped
+        async def users(account: ServiceAccount) -> Iterable[Request]:
+            return [each.key for each in await client.list(ConfigMap, index=("account", account.metadata.name))]
+
+        account = ServiceAccount(metadata=ObjectMeta(name="default", namespace="default"))
+        await here.client.create(account)
+        here.plane.faults.delay(reads_config_maps, 20.0)
+        source = Watched(here.cache, ServiceAccount, users)
+        with here.cache.watch(ConfigMap):
+            async with feeding(source, here.queue):
+                assert await here.keys() == []
+                await source.synced()
+                assert await here.keys() == ["a"]
 
 
 @virtual

@@ -87,6 +87,11 @@ class Cache:
         self._handles: set[WatchHandle[Object]] = set()
         self._indexes: dict[GroupVersionKind, dict[str, tuple[object, Values]]] = {}
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the watches run."""
+        return self._group is not None
+
     async def run(self) -> None:
         """Run the watches until cancelled."""
         if self._group is not None:
@@ -190,6 +195,10 @@ class Cache:
         """The watches, all or those of a kind."""
         return list(self._informers.values()) if gvk is None else self._of_kind.get(gvk, [])
 
+    async def settled(self, informer: Informer) -> None:
+        """Wait until a watch has brought its objects, its kind is known not to exist, or nobody watches it any more."""
+        await _either(informer.settled(), informer.released.wait())
+
     # For WatchHandle
 
     def acquire(self, kind: type[Object], scope: Scope) -> Informer:
@@ -218,6 +227,7 @@ class Cache:
         """One user less; with the last the watch ends."""
         informer.references -= 1
         if informer.references == 0:
+            informer.released.set()
             del self._informers[informer.scope]
             self._of_kind[informer.scope.gvk].remove(informer)
             if (task := self._tasks.pop(informer.scope, None)) is not None:
@@ -333,13 +343,7 @@ class WatchHandle(Generic[T]):
 
     async def _while_covered(self, waiting: Coroutine[None, None, object]) -> None:
         """Wait for the awaitable, but only while the same namespaces are covered."""
-        tasks = [asyncio.create_task(waiting), asyncio.create_task(self._recovered.wait())]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await _either(waiting, self._recovered.wait())
 
     def _drop(self, namespace: str) -> None:
         for unsubscribe in self._unsubscribe.pop(namespace):
@@ -351,6 +355,17 @@ class WatchHandle(Generic[T]):
             informer = self._informers.get(namespace)
             return iter((informer,) if informer is not None else ())
         return iter(self._informers.values())
+
+
+async def _either(*waiting: Coroutine[None, None, object]) -> None:
+    """Wait for the first of them."""
+    tasks = [asyncio.create_task(each) for each in waiting]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def selected(

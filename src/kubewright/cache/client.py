@@ -112,6 +112,8 @@ class CachedClient(Client):
         if consistency == "live" or resource_version is not None:
             return await self._operations.get(kind, Endpoint(info, *key), resource_version)
         is_known, entry = self._local(kind, info, key, consistency)
+        if not is_known and self._cache.is_strict and await self._settled_informers(kind, key.namespace):
+            is_known, entry = self._local(kind, info, key, consistency)
         if not is_known:
             self._check_live_read(kind)
             return await self._operations.get(kind, Endpoint(info, *key))
@@ -148,7 +150,10 @@ class CachedClient(Client):
         kind, name = kind_and_name(target, name)
         if consistency != "live":
             info = self._operations.mapper.known(kind) or await self._operations.mapper.info(kind)
-            is_known, entry = self._local(kind, info, self._operations.key(info, name, namespace), consistency)
+            key = self._operations.key(info, name, namespace)
+            is_known, entry = self._local(kind, info, key, consistency)
+            if not is_known and self._cache.is_strict and await self._settled_informers(kind, key.namespace):
+                is_known, entry = self._local(kind, info, key, consistency)
             if is_known:
                 return decode(kind, entry.body) if entry is not None else None
             self._check_live_read(kind)
@@ -170,7 +175,7 @@ class CachedClient(Client):
         """The objects of a kind, from the cache where the kind is watched, ordered by namespace and name.
 
         Without `namespace` it covers the namespaces of the cache, wherever the objects are read from. `index` names an
-        index of the cache and the value to look for; it needs a watch.
+        index of the cache and the value to look for; it needs a watch, and waits until that has brought its objects.
         """
         check_kind(kind)
         if consistency != "own-writes":
@@ -205,6 +210,8 @@ class CachedClient(Client):
                 return await fetch_live(endpoint, continue_, limit)
             scope = endpoint.namespace
             informers = self._informers_for(kind, scope, labels, fields)
+            if not informers and (index is not None or self._cache.is_strict):
+                informers = await self._settled_informers(kind, scope, labels, fields)
             if not informers:
                 if index is not None:
                     raise LookupError(f'{kind.__name__} is not watched, so the index "{index[0]}" has no objects of it')
@@ -286,8 +293,8 @@ class CachedClient(Client):
             return
         if any(not informer.is_settled for informer in self._cache.informers(resource_info(kind).gvk)):
             raise LookupError(
-                f"the watch of {kind.__name__} has not brought its objects yet, and the cache is strict: reconcilers "
-                "run when it has; elsewhere wait for it (await handle.synced() of cache.watch), or read with "
+                f"the watch of {kind.__name__} has not brought its objects yet, as its cache does not run, and the "
+                "cache is strict: read it in a reconciler or a map function, while the manager runs, or with "
                 'consistency="live"'
             )
         raise LookupError(
@@ -319,16 +326,40 @@ class CachedClient(Client):
                 return True, entry
         return False, None
 
-    def _informers_for(
-        self, kind: type[Object], namespace: str, labels: Labels | None, fields: Fields | None
+    async def _settled_informers(
+        self, kind: type[Object], namespace: str, labels: Labels | None = None, fields: Fields | None = None
     ) -> Sequence[Informer]:
-        """The watches that together have all objects a list covers; none when some may be absent from them."""
+        """`_informers_for`, when those that have not brought their objects yet have.
+
+        A map function is called as soon as the watch of its own kind has brought an object, and may read other kinds.
+        """
+        while self._cache.is_running:
+            informers = self._informers_for(kind, namespace, labels, fields, settled=False)
+            unsettled = next((informer for informer in informers if not informer.is_settled), None)
+            if unsettled is None:
+                return informers
+            await self._cache.settled(unsettled)
+        return ()
+
+    def _informers_for(
+        self,
+        kind: type[Object],
+        namespace: str,
+        labels: Labels | None,
+        fields: Fields | None,
+        *,
+        settled: bool = True,
+    ) -> Sequence[Informer]:
+        """The watches that together have all objects a list covers; none when some may be absent from them.
+
+        Without `settled` also those that have not brought their objects yet.
+        """
         wanted = {"", label_selector(labels) if labels is not None else ""}
         wanted_fields = {"", field_selector(fields) if fields is not None else ""}
         usable = {
             informer.scope.namespace: informer
             for informer in self._cache.informers(resource_info(kind).gvk)
-            if informer.is_settled
+            if (informer.is_settled or not settled)
             and (
                 self._cache.shows_all(informer.scope)
                 or (

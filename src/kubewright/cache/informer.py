@@ -88,6 +88,8 @@ class Informer:
         self.kind_name = ".".join(part for part in (resource_info(kind).plural, scope.gvk.group) if part)
         self.references = 0
         self.synced = asyncio.Event()
+        self.released = asyncio.Event()
+        """Set when it has no user any more."""
         self._client = client
         self._kind = kind
         self._catching_up = asyncio.Lock()
