@@ -1,6 +1,7 @@
 """The step that keeps the Secret of a Devbox: its key pair, its JWT secret and its environment for shells.
 
-Keys are made once. What is missing is added, and what depends on another key is made of that.
+Keys are made once. What is missing is added, and what depends on another key is made of that. A private key that is
+there is never replaced.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from string import ascii_letters, digits
 
 from kubewright import set_controller_reference
 from kubewright.api.core.v1 import Secret
-from kubewright.patterns import Done, step
+from kubewright.patterns import Done, get_condition, step
 
 from .context import SYNCED, DevboxContext
 from .env_profile import env_profile
@@ -25,7 +26,7 @@ from .names import (
     metadata_of,
 )
 from .parts import find_part
-from .ssh_keys import KeyPair, key_pair_of, new_key_pair
+from .ssh_keys import key_pair_of, new_key_pair
 from .types import Devbox
 
 _JWT_LENGTH = 32
@@ -38,8 +39,7 @@ async def secret(context: DevboxContext) -> Done:
     devbox = context.object
     found = await find_part(context, Secret, devbox.metadata.name)
     wanted = found if found is not None else Secret(metadata=metadata_of(devbox, devbox.metadata.name), type="Opaque")
-    lost_key = bool(wanted.data.get(PRIVATE_KEY)) and _key_pair(wanted) is None
-    complete(wanted, devbox)
+    is_readable = complete(wanted, devbox)
     wanted.metadata.labels |= metadata_of(devbox, "").labels
     set_controller_reference(devbox, wanted)
     if found is not None:
@@ -47,33 +47,54 @@ async def secret(context: DevboxContext) -> Done:
     else:
         await context.client.create(wanted)
         context.events.normal(devbox, "Created", f"Created secret {wanted.metadata.name}")
-    if lost_key:
-        context.events.warning(devbox, "KeyReplaced", "The private key could not be read: it was replaced by a new one")
-    return SYNCED
+    return SYNCED if is_readable else _unreadable(context)
 
 
-def complete(secret: Secret, devbox: Devbox) -> None:
-    """Add the keys that are missing, and have those that depend on others follow them."""
-    pair = _key_pair(secret)
-    if pair is None:
-        pair = new_key_pair()
-        secret.data[PRIVATE_KEY] = _encoded(pair.private)
-        secret.data[AUTHORIZED_KEYS] = _encoded(pair.public)
-    if _text(secret, PUBLIC_KEY).split()[:2] != pair.public.split():  # it may have a comment
-        secret.data[PUBLIC_KEY] = _encoded(pair.public)
-    if not _text(secret, AUTHORIZED_KEYS):
-        secret.data[AUTHORIZED_KEYS] = _encoded(pair.public)
+def complete(secret: Secret, devbox: Devbox) -> bool:
+    """Add the keys that are missing, and have those that depend on others follow them.
+
+    A private key that cannot be read stays as it is, and so does the public key beside it: False is returned.
+    """
+    is_readable = _complete_keys(secret)
     if not _text(secret, JWT_SECRET):
         secret.data[JWT_SECRET] = _encoded("".join(choice(_JWT_CHARACTERS) for _ in range(_JWT_LENGTH)))
     variables = {each.name: each.value or "" for each in devbox.spec.config.env if each.value_from is None}
     profile = _encoded(env_profile({**variables, JWT_VARIABLE: _text(secret, JWT_SECRET)}))
     if secret.data.get(ENV_PROFILE) != profile:
         secret.data[ENV_PROFILE] = profile
+    return is_readable
 
 
-def _key_pair(secret: Secret) -> KeyPair | None:
-    private = _text(secret, PRIVATE_KEY)
-    return key_pair_of(private) if private else None
+def _complete_keys(secret: Secret) -> bool:
+    private, public = _text(secret, PRIVATE_KEY), _text(secret, PUBLIC_KEY)
+    is_missing = not private.strip()
+    pair = new_key_pair() if is_missing else key_pair_of(private)
+    if is_missing and pair is not None:
+        secret.data[PRIVATE_KEY] = _encoded(pair.private)
+        secret.data[AUTHORIZED_KEYS] = _encoded(_without(_text(secret, AUTHORIZED_KEYS), public) + pair.public)
+    if pair is not None and public.split()[:2] != pair.public.split():  # it may have a comment
+        secret.data[PUBLIC_KEY] = _encoded(pair.public)
+    if not _text(secret, AUTHORIZED_KEYS) and _text(secret, PUBLIC_KEY):
+        secret.data[AUTHORIZED_KEYS] = secret.data[PUBLIC_KEY]
+    return pair is not None
+
+
+def _without(authorized: str, public: str) -> str:
+    """The lines of other keys."""
+    others = [line for line in authorized.splitlines() if line.split()[:2] != public.split()[:2]]
+    return "".join(f"{line}\n" for line in others if line.strip())
+
+
+def _unreadable(context: DevboxContext) -> Done:
+    devbox = context.object
+    message = (
+        f"{PRIVATE_KEY} of the Secret {devbox.metadata.name} is not a private key for SSH, or has a passphrase: it is "
+        "kept, and so is the public key. Correct it, or remove it to have a new pair made"
+    )
+    reported = get_condition(devbox, "SecretSynced")
+    if reported is None or reported.reason != "KeyUnreadable":
+        context.events.warning(devbox, "KeyUnreadable", message)
+    return Done(message, reason="KeyUnreadable", degraded=True)
 
 
 def _encoded(text: str) -> str:

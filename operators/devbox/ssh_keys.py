@@ -12,6 +12,7 @@ from kubewright import KubernetesError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 
 class KeyPair(NamedTuple):
@@ -33,17 +34,19 @@ def new_key_pair() -> KeyPair:
 
 
 def key_pair_of(private: str) -> KeyPair | None:
-    """The pair of a private key in OpenSSH's format; None of what is not an unencrypted ed25519 key."""
+    """The pair of a private key of any type that OpenSSH has, in its format or in PEM; None of one with a passphrase,
+    and of what is no such key.
+    """
     require_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
 
-    try:
-        key = load_ssh_private_key(private.encode(), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        return None
-    return KeyPair(private, _public(key)) if isinstance(key, Ed25519PrivateKey) else None
+    for load in (load_ssh_private_key, load_pem_private_key):
+        try:
+            return KeyPair(private, _public(load(private.encode(), password=None)))
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            continue
+    return None
 
 
 def require_cryptography() -> None:
@@ -64,7 +67,7 @@ def _written(key: Ed25519PrivateKey) -> KeyPair:
     return KeyPair(private, _public(key))
 
 
-def _public(key: Ed25519PrivateKey) -> str:
+def _public(key: PrivateKeyTypes) -> str:
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()

@@ -5,14 +5,24 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from operators.devbox import Devbox
 from operators.devbox.names import AUTHORIZED_KEYS, ENV_PROFILE, JWT_SECRET, PRIVATE_KEY, PUBLIC_KEY
 from operators.devbox.secret import complete
-from operators.devbox.ssh_keys import new_key_pair
+from operators.devbox.ssh_keys import key_pair_of, new_key_pair
 from operators.devbox.tests.world import devbox, running_world
 
 from kubewright.api.core.v1 import EnvVar, EnvVarSource, Event, Pod, Secret, SecretKeySelector
 from kubewright.client import MergePatch
-from kubewright.client.wait import Field
+from kubewright.client.wait import Field, condition
+from kubewright.patterns import get_condition
 from kubewright.testing import virtual
 
 KEYS = [AUTHORIZED_KEYS, ENV_PROFILE, JWT_SECRET, PRIVATE_KEY, PUBLIC_KEY]
@@ -60,19 +70,52 @@ def test_a_lost_jwt_secret_is_replaced_and_so_is_the_profile_that_has_it(made: S
     assert f"DEVBOX_JWT_SECRET='{text(made, JWT_SECRET)}'" in text(made, ENV_PROFILE)
 
 
-@pytest.mark.parametrize("damage", [None, "", "bm8=", "/////w=="])
-def test_a_private_key_that_cannot_be_read_is_replaced_with_all_that_belongs_to_it(
-    made: Secret, damage: str | None
-) -> None:
+@pytest.mark.parametrize("damage", [None, "", "Cg=="])
+def test_a_private_key_that_is_missing_is_made_with_all_that_belongs_to_it(made: Secret, damage: str | None) -> None:
     before = dict(made.data)
     if damage is None:
         del made.data[PRIVATE_KEY]
     else:
         made.data[PRIVATE_KEY] = damage
-    complete(made, devbox())
+    assert complete(made, devbox())
     changed = {key for key in KEYS if made.data[key] != before[key]}
     assert changed == {PRIVATE_KEY, PUBLIC_KEY, AUTHORIZED_KEYS}
     assert text(made, AUTHORIZED_KEYS) == text(made, PUBLIC_KEY)
+
+
+def test_keys_that_a_user_has_permitted_stay_permitted_when_the_private_key_is_made_again(made: Secret) -> None:
+    other = f"{new_key_pair().public} me@home"
+    made.data[AUTHORIZED_KEYS] = encoded(f"{text(made, PUBLIC_KEY)}\n{other}\n")
+    del made.data[PRIVATE_KEY]
+    complete(made, devbox())
+    assert text(made, AUTHORIZED_KEYS).splitlines() == [other, text(made, PUBLIC_KEY)]
+
+
+@pytest.mark.parametrize("private", ["bm8=", "/////w==", "passphrase"])
+@pytest.mark.parametrize("has_public", [True, False])
+def test_a_private_key_that_cannot_be_read_is_never_replaced(made: Secret, private: str, has_public: bool) -> None:
+    made.data[PRIVATE_KEY] = encoded(with_passphrase()) if private == "passphrase" else private
+    if not has_public:
+        del made.data[PUBLIC_KEY]
+    before = dict(made.data)
+    assert not complete(made, devbox())
+    assert made.data == before
+
+
+@pytest.mark.parametrize("format_", [PrivateFormat.OpenSSH, PrivateFormat.TraditionalOpenSSL])
+def test_a_users_own_rsa_key_is_overwritten_by_one_of_ed25519(made: Secret, format_: PrivateFormat) -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    private = key.private_bytes(Encoding.PEM, format_, NoEncryption()).decode()
+    made.data |= {PRIVATE_KEY: encoded(private), AUTHORIZED_KEYS: ""}
+    assert complete(made, devbox())
+    assert text(made, PRIVATE_KEY) == private
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    assert (text(made, PUBLIC_KEY), text(made, AUTHORIZED_KEYS)) == (public, public)
+
+
+def with_passphrase() -> str:
+    key, encryption = ed25519.Ed25519PrivateKey.generate(), BestAvailableEncryption(b"secret")
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
 
 
 def test_a_key_pair_of_the_users_own_is_kept_and_so_are_comments(made: Secret) -> None:
@@ -105,13 +148,34 @@ async def test_no_secret_is_shown_in_status_events_or_pods() -> None:
         await world.run()
         secret = await world.admin.get(Secret, "it")
         secrets = [text(secret, PRIVATE_KEY).splitlines()[2], text(secret, JWT_SECRET)]
-        await world.admin.patch(Secret, "it", MergePatch({"data": {PRIVATE_KEY: encoded("unreadable")}}))
-        replaced = Field("data").satisfies(lambda data: encoded("unreadable") not in str(data), "is another")
-        await world.admin.wait_for(Secret, "it", replaced, timeout=60)
+        secrets.append("no key at all")
+        await world.admin.patch(Secret, "it", MergePatch({"data": {PRIVATE_KEY: encoded(secrets[-1])}}))
+        reported = Field("status.conditions").satisfies(lambda found: "KeyUnreadable" in str(found), "say so")
+        await world.admin.wait_for(Devbox, "it", reported, timeout=60)
         events = await world.events()
-        assert ("Warning", "KeyReplaced") in [(type_, reason) for type_, reason, _ in events]
+        assert ("Warning", "KeyUnreadable") in [(type_, reason) for type_, reason, _ in events]
         shown = f"{await world.read()} {await world.admin.list(Event)} {await world.admin.list(Pod)}"
         assert not [each for each in secrets if each in shown]
+
+
+@virtual
+async def test_a_private_key_that_cannot_be_read_is_reported_until_it_is_removed_and_stops_nothing() -> None:
+    async with running_world() as world:
+        await world.run()
+        await world.admin.patch(Secret, "it", MergePatch({"data": {PRIVATE_KEY: encoded("no key at all")}}))
+        await world.set_state("Paused")
+        paused = await world.reaches("Paused")
+        ready = get_condition(paused, "Ready")
+        assert ready is not None
+        assert (ready.status, ready.reason) == ("False", "KeyUnreadable")
+        assert "Correct it, or remove it to have a new pair made" in ready.message
+        await world.at_rest()
+        assert text(await world.admin.get(Secret, "it"), PRIVATE_KEY) == "no key at all"
+        reports = [reason for _, reason, _ in await world.events()]
+        assert reports.count("KeyUnreadable") == 1
+        await world.admin.patch(Secret, "it", MergePatch({"data": {PRIVATE_KEY: None}}))
+        await world.admin.wait_for(Devbox, "it", condition("Ready"), timeout=60)
+        assert key_pair_of(text(await world.admin.get(Secret, "it"), PRIVATE_KEY)) is not None
 
 
 @virtual

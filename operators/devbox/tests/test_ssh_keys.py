@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
 from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
     Encoding,
     NoEncryption,
     PrivateFormat,
@@ -58,9 +59,25 @@ def test_the_pair_of_a_private_key_is_found_again() -> None:
     assert key_pair_of(pair.private) == pair
 
 
+def test_keys_of_other_types_have_a_pair_in_every_format_of_openssh() -> None:
+    keys = (rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1()))
+    for key in keys:
+        public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+        for format_ in (PrivateFormat.OpenSSH, PrivateFormat.TraditionalOpenSSL, PrivateFormat.PKCS8):
+            private = key.private_bytes(Encoding.PEM, format_, NoEncryption()).decode()
+            assert key_pair_of(private) == (private, public)
+
+
 def test_what_is_no_such_key_has_no_pair() -> None:
-    other = rsa.generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
-    for text in ("", "no key", new_key_pair().public, new_key_pair().private[:-60], other.decode()):
+    not_for_ssh = x25519.X25519PrivateKey.generate()
+    others = [
+        not_for_ssh.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        ed25519.Ed25519PrivateKey.generate().private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
+        ),
+    ]
+    wrong = ("", "no key", new_key_pair().public, new_key_pair().private[:-60], *(each.decode() for each in others))
+    for text in wrong:
         assert key_pair_of(text) is None
 
 
