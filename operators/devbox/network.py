@@ -96,5 +96,9 @@ def service_ports(devbox: Devbox) -> Iterator[ServicePort]:
         protocol, number = port.protocol or "TCP", port.container_port
         if (number, protocol) not in seen:
             seen.add((number, protocol))
-            name = port.name or f"{protocol.lower()}-{number}"
-            yield ServicePort(name=name, port=number, protocol=protocol, target_port=number)
+            yield ServicePort(name=port_name(port), port=number, protocol=protocol, target_port=number)
+
+
+def port_name(port: ContainerPort) -> str:
+    """What a port is called in the Service, where all of them have names."""
+    return port.name or f"{(port.protocol or 'TCP').lower()}-{port.container_port}"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 from kubewright import FieldCause, Quantity, Review, validates
+from kubewright.api.core.v1 import ContainerPort
 
 from .content import VOLUME
 from .env_profile import is_exportable
 from .names import JWT_VARIABLE
+from .network import port_name
 from .types import Devbox, DevboxSpec
 
 _OWN_VOLUMES = (VOLUME, "archive", "devbox-ssh-keys", "devbox-env-profile")
 _NEEDED = ("cpu", "memory")
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
+_LABEL = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @validates(Devbox)
@@ -36,14 +41,31 @@ def check_devbox(review: Review[Devbox]) -> list[FieldCause]:
 def _network_errors(new: DevboxSpec, old: DevboxSpec | None) -> Iterator[FieldCause]:
     if new.network.type == "Tailnet" and (old is None or old.network.type != "Tailnet"):
         yield FieldCause.not_supported("spec.network.type", new.network.type, ["NodePort", "SSHGate"])
-    ports = [*new.config.ports, *new.network.extra_ports]
-    numbers = Counter((port.container_port, port.protocol or "TCP") for port in ports)
-    for (number, protocol), count in numbers.items():
+    given = {"spec.config.ports": new.config.ports, "spec.network.extraPorts": new.network.extra_ports}
+    for path, ports in given.items():
+        for position, port in enumerate(ports):
+            yield from _port_errors(f"{path}[{position}]", port)
+    everything = [
+        (port.container_port, port.protocol or "TCP", port_name(port)) for ports in given.values() for port in ports
+    ]
+    for (number, protocol), count in Counter((number, protocol) for number, protocol, _ in everything).items():
         if count > 1:
             yield FieldCause.duplicate("spec.config.ports", f"{number}/{protocol}")
-    for name, count in Counter(port.name for port in ports if port.name).items():
+    # Those of one number are named above.
+    for name, count in Counter(name for *_, name in dict.fromkeys(everything)).items():
         if count > 1:
             yield FieldCause.duplicate("spec.config.ports", name)
+
+
+def _port_errors(path: str, port: ContainerPort) -> Iterator[FieldCause]:
+    """What the Service would be refused for."""
+    if not 0 < port.container_port < 65536:
+        yield FieldCause.invalid(f"{path}.containerPort", port.container_port, "must be between 1 and 65535")
+    if (port.protocol or "TCP") not in _PROTOCOLS:
+        yield FieldCause.not_supported(f"{path}.protocol", port.protocol, _PROTOCOLS)
+    if not _LABEL.fullmatch(port_name(port)):
+        expected = "must be at most 63 lower case letters, digits and -, and begin and end with a letter or digit"
+        yield FieldCause.invalid(f"{path}.name", port.name, expected)
 
 
 def _environment_errors(new: DevboxSpec) -> Iterator[FieldCause]:

@@ -38,6 +38,30 @@ REFUSED: dict[str, tuple[Callable[[Devbox], object], str]] = {
         ),
         'spec.config.ports: Duplicate value: "devbox-ssh-port"',
     ),
+    "port name that an unnamed one gets": (
+        lambda made: setattr(
+            made.spec.config,
+            "ports",
+            [ContainerPort(container_port=22), ContainerPort(name="tcp-22", container_port=2222)],
+        ),
+        'spec.config.ports: Duplicate value: "tcp-22"',
+    ),
+    "unnamed port twice": (
+        lambda made: setattr(made.spec.config, "ports", [ContainerPort(container_port=22)] * 2),
+        'spec.config.ports: Duplicate value: "22/TCP"',
+    ),
+    "port name that no Service takes": (
+        lambda made: setattr(made.spec.network, "extra_ports", [ContainerPort(name="Web", container_port=80)]),
+        'spec.network.extraPorts[0].name: Invalid value: "Web": must be at most 63 lower case letters',
+    ),
+    "port number": (
+        lambda made: setattr(made.spec.config, "ports", [ContainerPort(container_port=65536)]),
+        "spec.config.ports[0].containerPort: Invalid value: 65536: must be between 1 and 65535",
+    ),
+    "protocol": (
+        lambda made: setattr(made.spec.config, "ports", [ContainerPort(container_port=22, protocol="ICMP")]),
+        'spec.config.ports[0].protocol: Unsupported value: "ICMP": supported values: "TCP", "UDP", "SCTP"',
+    ),
     "own variable": (
         lambda made: setattr(made.spec.config, "env", [EnvVar(name="DEVBOX_JWT_SECRET", value="x")]),
         "spec.config.env[0].name: Forbidden: DEVBOX_JWT_SECRET is set by the operator",
