@@ -19,7 +19,7 @@ from kubewright import now
 from kubewright.api.core.v1 import Pod
 
 from .committer import CommitFailed, Committed, Committing
-from .content import is_claimed, presence, report_loss
+from .content import is_claimed, presence, report_loss, stored_claim
 from .context import DevboxContext
 from .parts import is_part
 from .types import CommitRecord, Devbox, State
@@ -114,6 +114,7 @@ async def _retry(context: DevboxContext) -> None:
         context.reconcile_after(_PAUSE)
         return
     if record.attempts >= options.commit_tries:
+        await _discard_attempt(context)
         return
     since = record.update_time or now()
     left = (since + options.commit_retry - now()).total_seconds()
@@ -127,10 +128,22 @@ async def _reopen(context: DevboxContext) -> None:
     """The content is wanted again: give up committing it, and let pods use it when nothing reads it any more."""
     record = context.object.status.record
     if await context.committer.cancel(context.object):
+        await _discard_attempt(context)
         record.commit_status, record.update_time, record.attempts, record.message = "Pending", now(), 0, ""
         context.reconcile_after(0)
     else:
         context.reconcile_after(_PAUSE)
+
+
+async def _discard_attempt(context: DevboxContext) -> None:
+    """Remove what an attempt that was given up has left, while the content that it was made from is there."""
+    devbox, record = context.object, context.object.status.record
+    is_base = any(each.base_image == record.commit_image for each in devbox.status.commit_records.values())
+    if record.commit_image and not is_base:
+        content = await stored_claim(context)
+        if content is not None and content.metadata.deletion_timestamp is None:
+            await context.committer.discard(devbox, record.commit_image)
+    record.commit_image = ""
 
 
 def _reach(context: DevboxContext, state: State) -> None:

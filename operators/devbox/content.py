@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
 
-from kubewright import ObjectMeta, Quantity, set_controller_reference
+from kubewright import CachedClient, ObjectMeta, Quantity, set_controller_reference
 from kubewright.api import Object
 from kubewright.api.core.v1 import (
     Container,
@@ -24,9 +24,9 @@ from kubewright.api.core.v1 import (
 from kubewright.patterns import NotYet
 
 from .context import DevboxContext
-from .names import BASE_IMAGE, CONTENT, CONTENT_ID, ROLE, claim_of, labels_of, metadata_of
+from .names import ARCHIVE, BASE_IMAGE, CONTENT, CONTENT_ID, ROLE, claim_of, labels_of, metadata_of
 from .options import Options
-from .parts import find_part, is_part
+from .parts import adopt, find_part, is_part
 from .scripts import SEED
 from .types import Devbox
 
@@ -116,10 +116,8 @@ def report_loss(context: DevboxContext) -> None:
 
 async def presence(context: DevboxContext) -> Presence:
     """Whether there is a volume with the present content, as the server has it. A claim that is not bound has none."""
-    devbox = context.object
-    name = claim_of(devbox, devbox.status.content_id)
-    found = await context.live.find(PersistentVolumeClaim, name, namespace=devbox.metadata.namespace)
-    if found is None or not is_part(devbox, found):
+    found = await stored_claim(context)
+    if found is None:
         return "absent"
     if found.metadata.deletion_timestamp is not None:
         return "going"
@@ -129,6 +127,14 @@ async def presence(context: DevboxContext) -> Presence:
     return "going"
 
 
+async def stored_claim(context: DevboxContext) -> PersistentVolumeClaim | None:
+    """The claim for the present content, as the server has it."""
+    devbox = context.object
+    name = claim_of(devbox, devbox.status.content_id)
+    found = await context.live.find(PersistentVolumeClaim, name, namespace=devbox.metadata.namespace)
+    return found if found is not None and is_part(devbox, found) else None
+
+
 async def is_claimed(context: DevboxContext) -> bool:
     """Whether there is a claim for the present content, as far as the cache shows."""
     devbox = context.object
@@ -136,27 +142,35 @@ async def is_claimed(context: DevboxContext) -> bool:
     return await context.client.find(PersistentVolumeClaim, name, namespace=devbox.metadata.namespace) is not None
 
 
-async def release_contents(context: DevboxContext) -> None:
-    """Delete the volumes of contents that are committed."""
+async def sync_volumes(context: DevboxContext) -> None:
+    """Delete the volumes of contents that are committed, and have the Devbox control the others."""
     devbox = context.object
-    for found in await claims_of(context):
-        record = devbox.status.commit_records.get(found.metadata.labels.get(CONTENT_ID, ""))
-        if record is not None and record.commit_status == "Success" and found.metadata.deletion_timestamp is None:
-            await context.client.delete(found, uid=found.metadata.uid, missing_ok=True)
-            context.events.normal(devbox, "Released", f"Released the volume {found.metadata.name}: it is committed")
+    labels = {**labels_of(devbox.metadata.name), ROLE: [CONTENT, ARCHIVE]}
+    claims = await context.client.list(PersistentVolumeClaim, namespace=devbox.metadata.namespace, labels=labels)
+    for found in claims:
+        if is_part(devbox, found) and found.metadata.deletion_timestamp is None:
+            if _is_committed(devbox, found):
+                await context.client.delete(found, uid=found.metadata.uid, missing_ok=True)
+                context.events.normal(devbox, "Released", f"Released the volume {found.metadata.name}: it is committed")
+            else:
+                await adopt(context, found)
 
 
-async def claims_of(context: DevboxContext) -> list[PersistentVolumeClaim]:
-    """The claims of all contents of the Devbox, the newest first."""
-    devbox = context.object
-    labels = {**labels_of(devbox.metadata.name), ROLE: CONTENT}
-    found = await context.client.list(PersistentVolumeClaim, namespace=devbox.metadata.namespace, labels=labels)
-    return newest_first([each for each in found if is_part(devbox, each)])
+def _is_committed(devbox: Devbox, found: PersistentVolumeClaim) -> bool:
+    labels = found.metadata.labels
+    record = devbox.status.commit_records.get(labels.get(CONTENT_ID, ""))
+    return labels[ROLE] == CONTENT and record is not None and record.commit_status == "Success"
 
 
-def newest_first(found: list[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
-    """By the time of creation."""
-    return sorted(found, key=_created, reverse=True)
+async def newest_claim(client: CachedClient, devbox: Devbox, role: str) -> PersistentVolumeClaim | None:
+    """The claim of that role that was made last and is not being deleted, as the server has it.
+
+    A cache that is behind would have a Devbox whose status was lost begin without its content.
+    """
+    labels, namespace = {**labels_of(devbox.metadata.name), ROLE: role}, devbox.metadata.namespace
+    claims = await client.list(PersistentVolumeClaim, namespace=namespace, labels=labels, consistency="live")
+    there = [each for each in claims if is_part(devbox, each) and each.metadata.deletion_timestamp is None]
+    return max(there, key=_created, default=None)
 
 
 def _created(obj: Object) -> datetime:

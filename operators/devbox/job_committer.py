@@ -15,11 +15,11 @@ from kubewright.api.core.v1 import Container, PersistentVolumeClaim, PodSpec, Po
 from kubewright.patterns import get_condition, is_true
 
 from .committer import CommitFailed, CommitProgress, Committed, Committing
-from .content import MOUNTED_AT, VOLUME, claim, newest_first, script_container, volume, whole
+from .content import MOUNTED_AT, VOLUME, claim, newest_claim, script_container, volume, whole
 from .names import ARCHIVE as ARCHIVE_ROLE
 from .names import CONTENT_ID, NAME_LABEL, ROLE, claim_of, commit_of, labels_of, metadata_of
 from .options import Options
-from .parts import is_part
+from .parts import is_controlled, is_part
 from .resources import ordinary_resources
 from .scripts import ARCHIVE, RESTORE
 from .types import Devbox
@@ -63,9 +63,10 @@ class JobCommitter:
         if is_true(job, "Failed"):
             failed = get_condition(job, "Failed")
             return CommitFailed(f"the Job {job.metadata.name} failed: {(failed and failed.message) or 'no message'}")
-        # Nothing tells about a Job that is hidden from the cache.
-        is_hidden = not labels_of(devbox.metadata.name).items() <= job.metadata.labels.items()
-        return Committing(f"the Job {job.metadata.name} archives the content", after=_POLL if is_hidden else None)
+        # Nothing tells about a Job that is hidden from the cache, or that the Devbox does not control any more.
+        is_labelled = labels_of(devbox.metadata.name).items() <= job.metadata.labels.items()
+        after = None if is_labelled and is_controlled(devbox, job) else _POLL
+        return Committing(f"the Job {job.metadata.name} archives the content", after=after)
 
     async def cancel(self, devbox: Devbox) -> bool:
         """See `Committer`: delete the Job, which is gone when its pods are."""
@@ -97,10 +98,8 @@ class JobCommitter:
 
     async def latest(self, devbox: Devbox) -> str | None:
         """See `Committer`."""
-        labels = {**labels_of(devbox.metadata.name), ROLE: ARCHIVE_ROLE}
-        claims = await self.client.list(PersistentVolumeClaim, namespace=devbox.metadata.namespace, labels=labels)
-        found = newest_first([each for each in claims if is_part(devbox, each)])
-        return f"{PREFIX}{found[0].metadata.name}" if found else None
+        found = await newest_claim(self.client, devbox, ARCHIVE_ROLE)
+        return f"{PREFIX}{found.metadata.name}" if found is not None else None
 
     async def _find_job(self, devbox: Devbox) -> Job | None:
         """The Job, also one that the cache does not show as it has lost its labels, while there is an attempt."""

@@ -20,6 +20,8 @@ ROLE: Final = f"{GROUP}/role"
 """A label of volumes: CONTENT or ARCHIVE."""
 SPEC_HASH: Final = f"{GROUP}/spec-hash"
 """An annotation of pods: what they were made from."""
+CONFIG_KEYS: Final = f"{GROUP}/config-keys"
+"""An annotation of pods: which of their labels and annotations are those of the config."""
 RUNTIME_HANDLER: Final = "io.containerd.cri.runtime-handler"
 
 CONTENT: Final = "content"

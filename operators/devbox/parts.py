@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from kubewright import KubernetesError
+from kubewright import KubernetesError, set_controller_reference
 from kubewright.api import Object
 from kubewright.api.resources import resource_info
 
@@ -45,7 +45,19 @@ async def ensure_part(context: DevboxContext, wanted: P) -> P:
 
 def is_part(devbox: Devbox, found: Object) -> bool:
     """Whether the Devbox controls it, or nothing does and it was made for a Devbox of that name."""
-    controllers = [each.uid for each in found.metadata.owner_references if each.controller]
-    if controllers:
-        return controllers == [devbox.metadata.uid]
-    return labels_of(devbox.metadata.name).items() <= found.metadata.labels.items()
+    return is_controlled(devbox, found) or (
+        not any(each.controller for each in found.metadata.owner_references)
+        and labels_of(devbox.metadata.name).items() <= found.metadata.labels.items()
+    )
+
+
+def is_controlled(devbox: Devbox, found: Object) -> bool:
+    """Whether it goes with the Devbox, and its changes enqueue the Devbox."""
+    return any(each.controller and each.uid == devbox.metadata.uid for each in found.metadata.owner_references)
+
+
+async def adopt(context: DevboxContext, found: Object) -> None:
+    """Have the Devbox control a part that has lost its owner: one that was orphaned, or edited."""
+    if not is_controlled(context.object, found):
+        set_controller_reference(context.object, found)
+        await context.client.patch(found)

@@ -14,10 +14,11 @@ from kubewright.api.core.v1 import ContainerStatus, Pod
 from kubewright.patterns import Done, step
 
 from .commit import discard_commits, is_open, sync_commit
-from .content import ensure_content, release_contents
+from .content import ensure_content, sync_volumes
 from .context import SYNCED, DevboxContext
-from .names import SPEC_HASH, labels_of
+from .names import SPEC_HASH
 from .parts import find_part, is_part
+from .pod_metadata import follow
 from .pod_spec import pod_of
 from .types import Devbox
 
@@ -33,7 +34,7 @@ _HIDDEN = 10.0
 @step("PodSynced")
 async def pod(context: DevboxContext) -> Done:
     """Remove what is committed, have the pod there or not, and commit its content when it is gone."""
-    await release_contents(context)
+    await sync_volumes(context)
     await discard_commits(context)
     await sync_pod(context)
     await sync_commit(context)
@@ -69,11 +70,12 @@ async def _keep(context: DevboxContext, found: Pod) -> None:
         devbox.status.restarts = 0 if _was_stable(found) else devbox.status.restarts + 1
     elif state == "Running" and found.status.phase != "Running" and is_outdated(context, found):
         await _delete(context, found, "it has not started, and the Devbox has changed")
-    elif not labels_of(devbox.metadata.name).items() <= found.metadata.labels.items():
-        found.metadata.labels |= labels_of(devbox.metadata.name)
+    else:
+        follow(found.metadata, pod_of(devbox, context.committer, context.options).metadata)
+        set_controller_reference(devbox, found)
         await context.client.patch(found)
-    elif not found.spec.node_name:
-        await ensure_content(context)  # a claim is not protected before the pod that mounts it has a node
+        if not found.spec.node_name:
+            await ensure_content(context)  # a claim is not protected before the pod that mounts it has a node
 
 
 async def _create(context: DevboxContext) -> None:

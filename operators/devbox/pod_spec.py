@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from kubewright import ObjectMeta
 from kubewright.api.codec import encode
 from kubewright.api.core.v1 import (
     Container,
@@ -23,18 +22,14 @@ from .committer import Committer
 from .content import PROJECT, VOLUME, seeding, volume
 from .names import (
     AUTHORIZED_KEYS,
-    CONTENT_ID,
     ENV_PROFILE,
     JWT_SECRET,
     JWT_VARIABLE,
     PUBLIC_KEY,
-    RUNTIME_HANDLER,
-    SPEC_HASH,
-    STORAGE_LIMIT,
     claim_of,
-    labels_of,
 )
 from .options import Options
+from .pod_metadata import pod_metadata
 from .resources import ordinary_resources, resources
 from .types import Devbox
 
@@ -66,23 +61,7 @@ def pod_of(devbox: Devbox, committer: Committer, options: Options) -> Pod:
         ],
     )
     committer.resume(devbox, pod_spec)
-    annotations = {
-        **spec.config.annotations,
-        STORAGE_LIMIT: str(spec.storage_limit or options.storage_size),
-        CONTENT_ID: devbox.status.content_id,
-        SPEC_HASH: sha256(encode(pod_spec)).hexdigest()[:16],
-    }
-    if options.runtime_handler:
-        annotations[RUNTIME_HANDLER] = options.runtime_handler
-    return Pod(
-        metadata=ObjectMeta(
-            name=name,
-            namespace=devbox.metadata.namespace,
-            labels={**spec.config.labels, **labels_of(name)},
-            annotations=annotations,
-        ),
-        spec=pod_spec,
-    )
+    return Pod(metadata=pod_metadata(devbox, options, sha256(encode(pod_spec)).hexdigest()[:16]), spec=pod_spec)
 
 
 def _container(devbox: Devbox, image: str, options: Options) -> Container:

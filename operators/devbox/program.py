@@ -10,7 +10,7 @@ from kubewright.api import Object
 from kubewright.api.batch.v1 import Job
 from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service
 from kubewright.cache import CacheOptions
-from kubewright.controller import Predicate, beyond_status, foreign_write
+from kubewright.controller import beyond_status, foreign_write
 
 from .committer import Committer
 from .job_committer import JobCommitter
@@ -26,9 +26,6 @@ from .v1alpha1 import DevboxV1Alpha1
 from .webhooks import check_devbox
 
 NAME = "devbox"
-
-later = Predicate("not there at the start", lambda event: not event.initial)
-"""At the start all releases are reconciled anyway."""
 
 devbox_manager = partial(
     Manager,
@@ -56,7 +53,7 @@ def setup(
     add_releases(manager, registry)
     manager.require(
         Permission(Job, "create", "delete"),
-        Permission(PersistentVolumeClaim, "create", "delete"),
+        Permission(PersistentVolumeClaim, "create", "delete", "patch"),
         Permission(Pod, "create", "delete", "patch"),
         Permission(Secret, "create", "patch"),
         Permission(Service, "create", "delete", "patch"),
@@ -69,11 +66,11 @@ def add_releases(manager: Manager, registry: Registry | None) -> None:
     manager.cache.index(DevBoxRelease, DEVBOX_FIELD)
 
     async def releases_of(devbox: Object) -> Iterable[Request]:
-        fields = {DEVBOX_FIELD: devbox.metadata.name}
-        found = await manager.client.list(DevBoxRelease, namespace=devbox.metadata.namespace, fields=fields)
+        named = (DEVBOX_FIELD, devbox.metadata.name)
+        found = await manager.client.list(DevBoxRelease, namespace=devbox.metadata.namespace, index=named)
         return [release.key for release in found]
 
     reconciler = DevBoxReleaseReconciler(manager.client, manager.recorder(NAME), registry)
     builder = controller_for(manager, DevBoxRelease)
-    builder.watches(Devbox, mapped(releases_of), where=later).complete(reconciler)
+    builder.watches(Devbox, mapped(releases_of)).complete(reconciler)
     manager.require(Permission(Devbox, "patch"))

@@ -6,17 +6,17 @@ The first step that fails ends the pipeline. The status is written once, whateve
 from __future__ import annotations
 
 from kubewright import CachedClient, Recorder, Result
-from kubewright.api.core.v1 import Pod
+from kubewright.api.core.v1 import Pod, Secret
 from kubewright.patterns import NotYet, ObjectReconciler, Pipeline, set_condition, summarize
 
 from .commit import add_record
 from .committer import Committer
-from .content import claims_of
+from .content import newest_claim
 from .context import DevboxContext
-from .names import BASE_IMAGE, CONTENT_ID, FINALIZER
+from .names import BASE_IMAGE, CONTENT, CONTENT_ID, FINALIZER
 from .network import network
 from .options import Options
-from .parts import is_part
+from .parts import is_controlled, is_part
 from .phase import not_ready_reason, phase, report
 from .pod import pod, read_pod
 from .secret import secret
@@ -26,6 +26,7 @@ from .words import unique_id
 devbox_pipeline = Pipeline[DevboxContext](secret, network, pod, phase, fail_fast=True, ready=None)
 
 _WAIT_FOR_PODS = 60.0
+_ORPHAN = "orphan"
 
 
 class DevboxReconciler(ObjectReconciler[Devbox]):
@@ -59,7 +60,12 @@ class DevboxReconciler(ObjectReconciler[Devbox]):
         return Result(requeue_after=context.again) if context.again > 0 else Result(requeue=True)
 
     async def cleanup(self, devbox: Devbox) -> None:
-        """Wait until nothing uses the content, and remove the commits. The rest goes with the Devbox, as it owns it."""
+        """Wait until nothing uses the content, and remove the commits. The rest goes with the Devbox, as it owns it.
+
+        Of a Devbox whose parts are to stay (`--cascade=orphan`) all of them do.
+        """
+        if await self.is_orphaning(devbox):
+            return
         found = await self.client.find(Pod, devbox.key, consistency="live")  # also one that has lost its labels
         if found is not None and is_part(devbox, found):
             if found.metadata.deletion_timestamp is None:
@@ -70,6 +76,16 @@ class DevboxReconciler(ObjectReconciler[Devbox]):
         for record in devbox.status.commit_records.values():
             if record.commit_image:
                 await self.committer.discard(devbox, record.commit_image)
+
+    async def is_orphaning(self, devbox: Devbox) -> bool:
+        """Whether the parts of a Devbox that is deleted are to stay.
+
+        The garbage collector takes their owner from them first, and then its finalizer from the Devbox.
+        """
+        if _ORPHAN in devbox.metadata.finalizers:
+            return True
+        found = await self.client.find(Secret, devbox.key, consistency="live")
+        return found is not None and is_part(devbox, found) and not is_controlled(devbox, found)
 
     def is_observed(self, devbox: Devbox) -> bool:
         """A generation is observed when its state is reached."""
@@ -85,10 +101,9 @@ class DevboxReconciler(ObjectReconciler[Devbox]):
             return False
         status.network.unique_id = status.network.unique_id or unique_id(devbox.key)
         if status.content_id not in status.commit_records:
-            claims = [each for each in await claims_of(context) if each.metadata.deletion_timestamp is None]
-            if claims:
-                found = claims[0].metadata
-                base, content_id = found.annotations.get(BASE_IMAGE), found.labels.get(CONTENT_ID)
+            found = await newest_claim(self.client, devbox, CONTENT)
+            if found is not None:
+                base, content_id = found.metadata.annotations.get(BASE_IMAGE), found.metadata.labels.get(CONTENT_ID)
             else:
                 base, content_id = await self.committer.latest(devbox), None
             status.content_id = add_record(devbox, base or devbox.spec.image, content_id)

@@ -22,7 +22,7 @@ from kubewright import Client, ControlPlane, Field, KubernetesError, Manager, No
 from kubewright.api.admissionregistration.v1 import ValidatingAdmissionPolicyBinding
 from kubewright.api.apps.v1 import ReplicaSet, ReplicaSetSpec
 from kubewright.api.codec import to_json
-from kubewright.api.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, Secret
+from kubewright.api.core.v1 import Container, Namespace, PersistentVolumeClaim, Pod, PodSpec, PodTemplateSpec, Secret
 from kubewright.api.meta import LabelSelector
 from kubewright.api.rbac.v1 import PolicyRule, RoleBinding
 from kubewright.client import MergePatch
@@ -114,6 +114,8 @@ async def use_devbox(user: Client) -> None:
     labelled = Field("metadata.labels").satisfies(lambda labels: bool(labels), "are there again")
     await user.wait_for(Pod, "it", labelled, timeout=60)
     await user.patch(Secret, "it", MergePatch({"data": None}))
+    for claim in await user.list(PersistentVolumeClaim):
+        await user.patch(claim, MergePatch({"metadata": {"ownerReferences": None}}))
     release = devbox.DevBoxReleaseSpec(devbox_name="it", version="v1", start_devbox_after_release=True)
     await user.create(devbox.DevBoxRelease(metadata=METADATA, spec=release))
     await user.patch(devbox.Devbox, "it", MergePatch({"spec": {"state": "Shutdown"}}))

@@ -101,7 +101,7 @@ async def test_a_commit_is_given_up_after_the_last_attempt_and_the_devbox_can_ru
         assert reported is not None
         assert "deadline" in reported.message
         assert reported.message.endswith("set the state to Running or Paused, and back to try again")
-        assert await world.names(Job) == []
+        assert (await world.names(Job), await world.claims()) == ([], [f"it-{content_id}"])
 
         await world.set_state("Running")
         again = await world.reaches("Running")
@@ -219,6 +219,52 @@ async def test_a_commit_is_cancelled_when_the_state_was_changed_as_it_began() ->
             await world.set_state("Running")
             await world.reaches("Running")
             assert disks.problems == []
+
+
+@virtual
+async def test_the_archive_of_an_attempt_that_is_given_up_keeps_its_space() -> None:
+    async with running_world() as world:
+        with followed(world.plane) as disks:
+            await world.run()
+            disks.work()
+            await world.set_state("Stopped")
+            await world.reaches("Stopped")
+            await world.set_state("Running")
+            content_id = (await world.reaches("Running")).status.content_id
+            disks.work()
+            base, content = (await world.read()).status.record.base_image.removeprefix("archive/"), f"it-{content_id}"
+            world.plane.pods.where(labels=COMMITS).behave(run=1, exit_code=1)
+            for state in ("Paused", "Running"):
+                await world.set_state("Stopped")
+                await failed(world)
+                assert await world.claims() == sorted((base, content, f"{content}-archive"))
+                await world.set_state(state)
+                await world.reaches(state)
+                given_up = await world.at_rest()
+                # What the content began from is kept.
+                assert await world.claims() == sorted((base, content))
+                assert (given_up.status.record.commit_image, given_up.status.content_id) == ("", content_id)
+            assert disks.problems == []
+
+
+@virtual
+async def test_the_archive_of_an_attempt_that_is_given_up_is_kept_when_the_content_is_gone() -> None:
+    """It may be all that is left."""
+    async with running_world() as world:
+        running = await world.run()
+        content = f"it-{running.status.content_id}"
+        world.plane.pods.where(labels=COMMITS).behave(run=1, exit_code=1)
+        await world.set_state("Stopped")
+        await failed(world)
+        await world.kill()
+        await world.admin.delete(PersistentVolumeClaim, content)
+        await world.admin.delete(Job, "it-commit", propagation="Foreground", missing_ok=True)
+        await world.admin.wait_for(PersistentVolumeClaim, content, deleted, timeout=LONG)
+        await world.set_state("Running")
+        await world.start()
+        await world.reaches("Running")
+        await world.at_rest()
+        assert f"{content}-archive" in await world.claims()
 
 
 @virtual

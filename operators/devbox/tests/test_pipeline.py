@@ -6,6 +6,7 @@ Nothing runs the pods, so their status is what the test says it is.
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +24,7 @@ from operators.devbox.ssh_keys import key_pair_of
 from operators.devbox.tests.world import devbox
 from operators.devbox.types import NetworkType, State
 
-from kubewright import Client, Invalid, Manager, Request, Result
+from kubewright import Client, ControlPlane, Invalid, Manager, Request, Result
 from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service
 from kubewright.client import MergePatch
 from kubewright.patterns import Pipeline, StepOutcome, get_condition, set_condition
@@ -84,6 +85,13 @@ class World:
 
     async def services(self) -> set[str]:
         return {each.metadata.name for each in await self.client.list(Service)}
+
+
+@pytest.fixture
+async def embedded_control_plane() -> AsyncIterator[ControlPlane]:
+    """Without the controllers that nothing here depends on."""
+    async with ControlPlane.embedded(controllers=["namespaces", "serviceaccounts"]) as plane:
+        yield plane
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from operators.devbox import Devbox, InMemoryCommitter, InMemoryRegistry, Options
-from operators.devbox.names import CONTENT_ID, RUNTIME_HANDLER, SPEC_HASH, STORAGE_LIMIT
+from operators.devbox.names import CONFIG_KEYS, CONTENT_ID, RUNTIME_HANDLER, SPEC_HASH, STORAGE_LIMIT
 from operators.devbox.pod_spec import pod_of
 from operators.devbox.resources import ordinary_resources, resources
 from operators.devbox.tests.world import devbox
@@ -64,6 +64,7 @@ def test_what_the_user_gives_is_passed_on_and_cannot_take_the_pod_from_its_devbo
     del annotations[SPEC_HASH]
     assert annotations == {
         "note": "x",
+        CONFIG_KEYS: '{"labels":["team"],"annotations":["note"]}',
         CONTENT_ID: "content",
         STORAGE_LIMIT: "20Gi",
         RUNTIME_HANDLER: "devbox-runc",

@@ -19,8 +19,8 @@ from operators.devbox.tests.disks import Disks, followed
 from operators.devbox.tests.world import COMMITS, LONG, World, running_world
 from operators.devbox.types import State
 
-from kubewright import Invalid
-from kubewright.api.core.v1 import Pod, Secret, Service
+from kubewright import Invalid, NotFound
+from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service
 from kubewright.client import MergePatch
 from kubewright.controlplane.controllers.pod_script import ScriptedBehaviour
 from kubewright.controlplane.errors import ControlPlaneError
@@ -49,6 +49,8 @@ Deed = Literal[
     "delete secret",
     "delete service",
     "change image",
+    "change labels",
+    "remove owners",
     "lose status",
 ]
 Deeds: st.SearchStrategy[Deed] = st.sampled_from(get_args(Deed))
@@ -114,6 +116,12 @@ class Play:
                     await world.admin.patch(Pod, "it", MergePatch({"metadata": {"labels": None}}))
             case "change image":
                 await world.change(lambda devbox: setattr(devbox.spec, "image", f"{devbox.spec.image}.1"))
+            case "change labels":
+                await world.change(lambda devbox: setattr(devbox.spec.config, "labels", {"image": devbox.spec.image}))
+            case "remove owners":
+                for claim in await world.admin.list(PersistentVolumeClaim):
+                    with suppress(NotFound):
+                        await world.admin.patch(claim, MergePatch({"metadata": {"ownerReferences": None}}))
             case "lose status":
                 # As when objects are restored from a backup.
                 await world.admin.status.patch(Devbox, "it", MergePatch({"status": None}))
@@ -153,11 +161,15 @@ async def play(moves: list[Move]) -> None:
                 await one.do(move.deed)
             async with asyncio.timeout(10 * LONG):
                 devbox = await one.end()
-            await check(world, devbox, disks)
+            is_remembered = "lose status" not in [move.deed for move in moves]
+            await check(world, devbox, disks, is_remembered=is_remembered)
 
 
-async def check(world: World, devbox: Devbox, disks: Disks) -> None:
-    """The Devbox is in the phase of its state, has what belongs to that, and all files."""
+async def check(world: World, devbox: Devbox, disks: Disks, *, is_remembered: bool) -> None:
+    """The Devbox is in the phase of its state, has what belongs to that, and all files.
+
+    If its status was never lost, nothing else is left of what it was in between.
+    """
     status, state = devbox.status, devbox.spec.state
     assert disks.problems == []
     assert (status.phase, status.state) == (state, state)
@@ -168,6 +180,10 @@ async def check(world: World, devbox: Devbox, disks: Disks) -> None:
     assert (await world.pod() is not None) == (state == "Running")
     assert services == {status.network.unique_id, *(() if state == "Shutdown" else ("it-svc",))}
     base = status.record.base_image.removeprefix("archive/")
+    archives = claims - contents
+    assert archives <= {base} or not is_remembered
+    for claim in await world.admin.list(PersistentVolumeClaim):
+        assert [owner.uid for owner in claim.metadata.owner_references] == [devbox.metadata.uid]
     if state in ("Stopped", "Shutdown"):
         assert contents == set()
         assert disks.missing(base) == []
@@ -179,7 +195,7 @@ async def check(world: World, devbox: Devbox, disks: Disks) -> None:
 
 
 @settings(
-    max_examples=EXAMPLES or 5,
+    max_examples=EXAMPLES or 3,
     derandomize=not EXAMPLES,
     deadline=None,
     database=None,

@@ -1,0 +1,182 @@
+"""Parts that have lost their owner, and a Devbox whose status was lost. In virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from operators.devbox import Devbox, InMemoryCommitter, InMemoryRegistry, Options
+from operators.devbox.content import claim
+from operators.devbox.names import ARCHIVE, CONTENT, CONTENT_ID, ROLE, metadata_of
+from operators.devbox.tests.disks import followed
+from operators.devbox.tests.world import COMMITS, LONG, World, devbox, running_world
+from operators.devbox.types import State
+
+from kubewright.api import Object
+from kubewright.api.batch.v1 import Job
+from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service
+from kubewright.client import MergePatch
+from kubewright.client.wait import Field, deleted
+from kubewright.controlplane.embedded.endpoints.request import Target
+from kubewright.testing import run_virtual, virtual
+
+KINDS: list[type[Object]] = [PersistentVolumeClaim, Pod, Secret, Service]
+
+
+async def parts(world: World) -> dict[str, list[str]]:
+    """The uids of the owners of all parts."""
+    found = {
+        f"{kind.__name__} {each.metadata.name}": [owner.uid for owner in each.metadata.owner_references]
+        for kind in KINDS
+        for each in await world.admin.list(kind)
+    }
+    return {name: owners for name, owners in found.items() if name != "Service kubernetes"}
+
+
+async def delete(world: World, **options: str) -> None:
+    await world.admin.delete(Devbox, "it", **options)  # type: ignore[arg-type]  # texts
+    assert await world.admin.wait_for(Devbox, "it", deleted, timeout=LONG) is None
+    await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize("state", ["Running", "Paused", "Stopped"])
+def test_a_devbox_that_is_deleted_with_its_parts_orphaned_and_made_again_has_all_of_them(state: State) -> None:
+    async def main() -> None:
+        async with running_world() as world:
+            with followed(world.plane) as disks:
+                await world.run()
+                disks.work()
+                await world.set_state("Stopped")
+                await world.reaches("Stopped")
+                await world.set_state("Running")
+                await world.reaches("Running")
+                disks.work()
+                if state != "Running":
+                    await world.set_state(state)
+                    await world.reaches(state)
+                before = await world.at_rest()
+                pod = await world.pod()
+                names = (await parts(world)).keys()
+
+                await delete(world, propagation="Orphan")
+                assert await parts(world) == {name: [] for name in names}
+
+                await world.create(devbox(state=state))
+                await world.reaches(state)
+                again = await world.at_rest()
+                assert await parts(world) == {name: [again.metadata.uid] for name in names}
+                now_running = await world.pod()
+                assert (pod and pod.metadata.uid) == (now_running and now_running.metadata.uid)
+                assert again.status.record.base_image == before.status.record.base_image
+                if state != "Stopped":
+                    assert again.status.content_id == before.status.content_id
+                if state != "Running":
+                    await world.set_state("Running")
+                    await world.reaches("Running")
+                assert disks.problems == []
+
+                await delete(world)
+                assert await parts(world) == {}
+
+    run_virtual(main)
+
+
+@virtual
+async def test_images_of_a_devbox_that_is_deleted_with_its_parts_orphaned_stay() -> None:
+    registry = InMemoryRegistry()
+    async with running_world(committer=InMemoryCommitter(registry)) as world:
+        await world.run()
+        await world.set_state("Stopped")
+        await world.reaches("Stopped")
+        stopped = await world.at_rest()
+        await delete(world, propagation="Orphan")
+        assert list(registry.images) == [stopped.status.record.base_image]
+        await world.create()
+        again = await world.reaches("Running")
+        assert again.status.record.base_image == stopped.status.record.base_image
+
+
+@virtual
+async def test_a_part_whose_owner_is_removed_gets_it_again() -> None:
+    async with running_world() as world:
+        await world.run()
+        await world.set_state("Stopped")
+        await world.reaches("Stopped")
+        await world.set_state("Running")
+        running = await world.reaches("Running")
+        before = await parts(world)
+        assert [name for name in before if name.endswith("-archive")]
+        for kind in KINDS:
+            for each in await world.admin.list(kind):
+                if each.metadata.owner_references:
+                    await world.admin.patch(each, MergePatch({"metadata": {"ownerReferences": None}}))
+        await world.at_rest()
+        assert before == await parts(world) == {name: [running.metadata.uid] for name in before}
+        # Also while the operator does not run.
+        await world.kill()
+        archives = await world.admin.list(PersistentVolumeClaim, labels={ROLE: ARCHIVE})
+        await world.admin.patch(archives[0], MergePatch({"metadata": {"ownerReferences": None}}))
+        await world.start()
+        await world.at_rest()
+        assert await parts(world) == before
+
+
+@virtual
+async def test_the_volume_of_another_owner_is_not_adopted() -> None:
+    async with running_world() as world:
+        running = await world.run()
+        claim = await world.admin.get(PersistentVolumeClaim, f"it-{running.status.content_id}")
+        mine = PersistentVolumeClaim(metadata=claim.metadata.__class__(name="mine", namespace="default"))
+        mine.metadata.labels = {name: value for name, value in claim.metadata.labels.items() if name != ROLE}
+        mine.spec = claim.spec
+        mine.spec.volume_name = None
+        await world.admin.create(mine)
+        await world.set_state("Paused")
+        await world.reaches("Paused")
+        await world.at_rest()
+        assert (await parts(world))["PersistentVolumeClaim mine"] == []
+
+
+@virtual
+async def test_a_commit_whose_job_has_lost_its_owner_ends() -> None:
+    async with running_world() as world:
+        await world.run()
+        world.plane.pods.where(labels=COMMITS).behave(run=30)
+        await world.set_state("Stopped")
+        await world.admin.wait_for(Job, "it-commit", Field("status.active").equals(1), timeout=LONG)
+        await world.admin.patch(Job, "it-commit", MergePatch({"metadata": {"ownerReferences": None}}))
+        await world.reaches("Stopped", timeout=60)
+        await world.at_rest()
+        assert await world.names(Job) == []
+
+
+@pytest.mark.parametrize("role", [CONTENT, ARCHIVE])
+def test_a_devbox_without_a_status_gets_a_new_content_while_the_cache_does_not_show_its_volume(role: str) -> None:
+    """As when it is restored from a backup with its volumes."""
+
+    async def main() -> None:
+        async with running_world() as world:
+            world.plane.faults.cut_open_watches(reads_claims)
+            world.plane.faults.delay(watches_claims, LONG)
+            made = devbox()
+            name, labels = (
+                "it-content" if role == CONTENT else "it-content-archive",
+                {ROLE: role, CONTENT_ID: "content"},
+            )
+            await world.admin.create(claim(made, Options(), metadata_of(made, name, **labels)))
+            await world.create(made)
+            status = (await world.reaches("Running", timeout=60)).status
+            if role == CONTENT:
+                assert (status.content_id, await world.claims()) == ("content", [name])
+            else:
+                assert status.record.base_image == f"archive/{name}"
+
+    run_virtual(main)
+
+
+def watches_claims(target: Target) -> bool:
+    return target.verb == "watch" and target.resource == "persistentvolumeclaims"
+
+
+def reads_claims(target: Target) -> bool:
+    return target.verb in ("list", "watch") and target.resource == "persistentvolumeclaims"
