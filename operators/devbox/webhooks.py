@@ -17,7 +17,6 @@ from .types import Devbox, DevboxSpec
 
 _OWN_VOLUMES = (VOLUME, "archive", "devbox-ssh-keys", "devbox-env-profile")
 _NEEDED = ("cpu", "memory")
-_PROTOCOLS = ("TCP", "UDP", "SCTP")
 _LABEL = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -61,8 +60,6 @@ def _port_errors(path: str, port: ContainerPort) -> Iterator[FieldCause]:
     """What the Service would be refused for."""
     if not 0 < port.container_port < 65536:
         yield FieldCause.invalid(f"{path}.containerPort", port.container_port, "must be between 1 and 65535")
-    if (port.protocol or "TCP") not in _PROTOCOLS:
-        yield FieldCause.not_supported(f"{path}.protocol", port.protocol, _PROTOCOLS)
     if not _LABEL.fullmatch(port_name(port)):
         expected = "must be at most 63 lower case letters, digits and -, and begin and end with a letter or digit"
         yield FieldCause.invalid(f"{path}.name", port.name, expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Literal
 
 import pytest
 from operators.devbox import Devbox, InMemoryCommitter, InMemoryRegistry, Options
@@ -12,6 +13,7 @@ from operators.devbox.tests.disks import followed
 from operators.devbox.tests.world import COMMITS, LONG, World, devbox, running_world
 from operators.devbox.types import State
 
+from kubewright import ObjectMeta
 from kubewright.api import Object
 from kubewright.api.batch.v1 import Job
 from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service
@@ -33,8 +35,8 @@ async def parts(world: World) -> dict[str, list[str]]:
     return {name: owners for name, owners in found.items() if name != "Service kubernetes"}
 
 
-async def delete(world: World, **options: str) -> None:
-    await world.admin.delete(Devbox, "it", **options)  # type: ignore[arg-type]  # texts
+async def delete(world: World, propagation: Literal["Orphan"] | None = None) -> None:
+    await world.admin.delete(Devbox, "it", propagation=propagation)
     assert await world.admin.wait_for(Devbox, "it", deleted, timeout=LONG) is None
     await asyncio.sleep(60)
 
@@ -122,15 +124,12 @@ async def test_a_part_whose_owner_is_removed_gets_it_again() -> None:
 
 
 @virtual
-async def test_the_volume_of_another_owner_is_not_adopted() -> None:
+async def test_a_volume_that_the_operator_has_not_made_is_not_adopted() -> None:
     async with running_world() as world:
         running = await world.run()
-        claim = await world.admin.get(PersistentVolumeClaim, f"it-{running.status.content_id}")
-        mine = PersistentVolumeClaim(metadata=claim.metadata.__class__(name="mine", namespace="default"))
-        mine.metadata.labels = {name: value for name, value in claim.metadata.labels.items() if name != ROLE}
-        mine.spec = claim.spec
-        mine.spec.volume_name = None
-        await world.admin.create(mine)
+        found = await world.admin.get(PersistentVolumeClaim, f"it-{running.status.content_id}")
+        labels = {name: value for name, value in found.metadata.labels.items() if name != ROLE}
+        await world.admin.create(claim(running, Options(), ObjectMeta(name="mine", namespace="default", labels=labels)))
         await world.set_state("Paused")
         await world.reaches("Paused")
         await world.at_rest()

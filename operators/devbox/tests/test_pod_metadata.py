@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operators.devbox import Config
 from operators.devbox.names import CONFIG_KEYS, SPEC_HASH, labels_of
 from operators.devbox.options import Options
 from operators.devbox.pod_metadata import follow, pod_metadata
@@ -30,12 +31,8 @@ async def test_a_change_of_the_labels_and_annotations_of_the_config_does_not_arr
         before = await world.running_pod()
         others = {"metadata": {"labels": {"theirs": "x"}, "annotations": {"theirs": "x"}}}
         await world.admin.patch(Pod, "it", MergePatch(others))
-        await world.change(
-            lambda found: (
-                setattr(found.spec.config, "labels", {"team": "b", "new": "y"}),
-                setattr(found.spec.config, "annotations", {"note": "b"}),
-            )
-        )
+        config = Config(labels={"team": "b", "new": "y"}, annotations={"note": "b"})
+        await world.change(lambda found: setattr(found.spec, "config", config))
         ended = await world.at_rest()
         pod = await world.running_pod()
         assert pod.metadata.uid == before.metadata.uid

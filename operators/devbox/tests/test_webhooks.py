@@ -58,10 +58,6 @@ REFUSED: dict[str, tuple[Callable[[Devbox], object], str]] = {
         lambda made: setattr(made.spec.config, "ports", [ContainerPort(container_port=65536)]),
         "spec.config.ports[0].containerPort: Invalid value: 65536: must be between 1 and 65535",
     ),
-    "protocol": (
-        lambda made: setattr(made.spec.config, "ports", [ContainerPort(container_port=22, protocol="ICMP")]),
-        'spec.config.ports[0].protocol: Unsupported value: "ICMP": supported values: "TCP", "UDP", "SCTP"',
-    ),
     "own variable": (
         lambda made: setattr(made.spec.config, "env", [EnvVar(name="DEVBOX_JWT_SECRET", value="x")]),
         "spec.config.env[0].name: Forbidden: DEVBOX_JWT_SECRET is set by the operator",
