@@ -125,12 +125,21 @@ async def test_item_65_each_state_has_its_pod_services_node_port_and_content(
     ]
 
 
-async def test_item_65_deletion_takes_everything_along(client: Client, running_devbox: Devbox) -> None:
-    await client.delete(running_devbox)
-    assert await client.wait_for(running_devbox, deleted, timeout=SOON) is None
+async def test_item_65_deletion_takes_everything_along_unless_that_is_to_stay(
+    client: Client, running_devbox: Devbox
+) -> None:
+    before, pod = running_devbox, await client.get(Pod, "it")
+    await client.delete(before, propagation="Orphan")
+    assert await client.wait_for(before, deleted, timeout=SOON) is None
+    again = await reached(client, await client.create(devbox(namespace=client.namespace)), "Running")
+    assert (again.metadata.uid != before.metadata.uid, again.status.content_id) == (True, before.status.content_id)
+    assert (await client.get(Pod, "it")).metadata.uid == pod.metadata.uid
+
+    await client.delete(again)
+    assert await client.wait_for(again, deleted, timeout=SOON) is None
     assert await names(client, Pod) == set()
     # The rest is left to the garbage collector, which may take its time.
     left = [*await client.list(Secret), *await client.list(Service), *await client.list(PersistentVolumeClaim)]
     owners = [owner for each in left for owner in each.metadata.owner_references]
-    assert {(owner.uid, owner.controller) for owner in owners} <= {(running_devbox.metadata.uid, True)}
+    assert {(owner.uid, owner.controller) for owner in owners} <= {(again.metadata.uid, True)}
     assert len(owners) == len(left)
