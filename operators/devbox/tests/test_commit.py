@@ -227,10 +227,7 @@ async def test_the_archive_of_an_attempt_that_is_given_up_keeps_its_space() -> N
         with followed(world.plane) as disks:
             await world.run()
             disks.work()
-            await world.set_state("Stopped")
-            await world.reaches("Stopped")
-            await world.set_state("Running")
-            content_id = (await world.reaches("Running")).status.content_id
+            content_id = (await world.stop_and_run()).status.content_id
             disks.work()
             base, content = (await world.read()).status.record.base_image.removeprefix("archive/"), f"it-{content_id}"
             world.plane.pods.where(labels=COMMITS).behave(run=1, exit_code=1)

@@ -48,10 +48,7 @@ def test_a_devbox_that_is_deleted_with_its_parts_orphaned_and_made_again_has_all
             with followed(world.plane) as disks:
                 await world.run()
                 disks.work()
-                await world.set_state("Stopped")
-                await world.reaches("Stopped")
-                await world.set_state("Running")
-                await world.reaches("Running")
+                await world.stop_and_run()
                 disks.work()
                 if state != "Running":
                     await world.set_state(state)
@@ -102,10 +99,7 @@ async def test_images_of_a_devbox_that_is_deleted_with_its_parts_orphaned_stay()
 async def test_a_part_whose_owner_is_removed_gets_it_again() -> None:
     async with running_world() as world:
         await world.run()
-        await world.set_state("Stopped")
-        await world.reaches("Stopped")
-        await world.set_state("Running")
-        running = await world.reaches("Running")
+        running = await world.stop_and_run()
         before = await parts(world)
         assert [name for name in before if name.endswith("-archive")]
         for kind in KINDS:

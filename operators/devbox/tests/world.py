@@ -103,6 +103,13 @@ class World:
         await self.create()
         return await self.reaches("Running")
 
+    async def stop_and_run(self) -> Devbox:
+        """The Devbox once it was stopped and runs again, from what it has committed."""
+        await self.set_state("Stopped")
+        await self.reaches("Stopped")
+        await self.set_state("Running")
+        return await self.reaches("Running")
+
     async def pod(self, name: str = "it") -> Pod | None:
         return await self.admin.find(Pod, name)
 

@@ -196,7 +196,7 @@ class Cache:
         return list(self._informers.values()) if gvk is None else self._of_kind.get(gvk, [])
 
     async def settled(self, informer: Informer) -> None:
-        """Wait until a watch has brought its objects, its kind is known not to exist, or nobody watches it any more."""
+        """Wait until a watch has brought its objects, its kind is known not to exist, or it was released."""
         await _either(informer.settled(), informer.released.wait())
 
     # For WatchHandle
