@@ -17,6 +17,8 @@ from .types import Devbox, DevboxSpec
 
 _OWN_VOLUMES = (VOLUME, "archive", "devbox-ssh-keys", "devbox-env-profile")
 _NEEDED = ("cpu", "memory")
+_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _LABEL = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -34,6 +36,7 @@ def check_devbox(review: Review[Devbox]) -> list[FieldCause]:
         *_environment_errors(new),
         *_resource_errors(new),
         *_volume_errors(new),
+        *_metadata_errors(new),
     ]
 
 
@@ -93,3 +96,16 @@ def _volume_errors(new: DevboxSpec) -> Iterator[FieldCause]:
         if mount.mount_path.rstrip("/") == new.config.working_dir.rstrip("/"):
             path = f"spec.config.volumeMounts[{position}].mountPath"
             yield FieldCause.forbidden(path, "the working directory is the content, which has a volume of its own")
+
+
+def _metadata_errors(new: DevboxSpec) -> Iterator[FieldCause]:
+    """What no pod can be labelled or annotated with."""
+    for path, given in (("labels", new.config.labels), ("annotations", new.config.annotations)):
+        for name in given:
+            if not _NAME.fullmatch(name):
+                expected = "must be a name of at most 63 letters, digits, -, _ and ., perhaps after a domain and /"
+                yield FieldCause.invalid(f"spec.config.{path}", name, expected)
+    for name, value in new.config.labels.items():
+        if not _VALUE.fullmatch(value):
+            expected = "must be at most 63 letters, digits, -, _ and ., and begin and end with a letter or digit"
+            yield FieldCause.invalid(f"spec.config.labels[{name}]", value, expected)

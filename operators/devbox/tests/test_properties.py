@@ -117,7 +117,9 @@ class Play:
             case "change image":
                 await world.change(lambda devbox: setattr(devbox.spec, "image", f"{devbox.spec.image}.1"))
             case "change labels":
-                await world.change(lambda devbox: setattr(devbox.spec.config, "labels", {"image": devbox.spec.image}))
+                await world.change(
+                    lambda devbox: devbox.spec.config.labels.update({f"n{devbox.metadata.generation}": "x"})
+                )
             case "remove owners":
                 for claim in await world.admin.list(PersistentVolumeClaim):
                     with suppress(NotFound):

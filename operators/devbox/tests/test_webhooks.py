@@ -58,6 +58,18 @@ REFUSED: dict[str, tuple[Callable[[Devbox], object], str]] = {
         lambda made: setattr(made.spec.config, "ports", [ContainerPort(container_port=65536)]),
         "spec.config.ports[0].containerPort: Invalid value: 65536: must be between 1 and 65535",
     ),
+    "label": (
+        lambda made: setattr(made.spec.config, "labels", {"image": "dev:1"}),
+        'spec.config.labels[image]: Invalid value: "dev:1": must be at most 63 letters',
+    ),
+    "name of a label": (
+        lambda made: setattr(made.spec.config, "labels", {"a/b/c": ""}),
+        'spec.config.labels: Invalid value: "a/b/c": must be a name of at most 63 letters',
+    ),
+    "name of an annotation": (
+        lambda made: setattr(made.spec.config, "annotations", {"": "x: y"}),
+        'spec.config.annotations: Invalid value: ""',
+    ),
     "own variable": (
         lambda made: setattr(made.spec.config, "env", [EnvVar(name="DEVBOX_JWT_SECRET", value="x")]),
         "spec.config.env[0].name: Forbidden: DEVBOX_JWT_SECRET is set by the operator",
@@ -111,6 +123,13 @@ def test_a_tailnet_that_is_stored_already_does_not_block_other_changes() -> None
     new = changed(lambda made: setattr(made.spec.network, "type", "Tailnet"))
     new.spec.image = "dev:2"
     assert errors(new, old) == []
+
+
+def test_labels_and_annotations_that_a_pod_can_have_are_admitted() -> None:
+    made = devbox()
+    made.spec.config.labels = {"example.com/team": "a_b.C-1", "x": ""}
+    made.spec.config.annotations = {"example.com/Note_1": "any: text\n"}
+    assert errors(made) == []
 
 
 def test_variables_that_shells_do_not_take_are_a_warning() -> None:
