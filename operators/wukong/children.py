@@ -1,7 +1,7 @@
 """The objects that belong to a Wukong: what they are called, and how they are recognized.
 
 Each has a label with the uid and a controlling owner reference: an object that merely has the name of a child is
-somebody else's, and is neither changed nor deleted.
+not one, and is neither changed nor deleted.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ WUKONG_LABEL = "vm.novasphere.dev/wukong"
 UID_LABEL = "vm.novasphere.dev/wukong-uid"
 RETAINED_LABEL = "vm.novasphere.dev/retained-from"
 """On volumes that outlive their Wukong: its name."""
+DISK_LABEL = "vm.novasphere.dev/disk"
+"""On retained claims that are not named after their disk: which one that is."""
 
-OWNER = "controllerUid"
-"""An index of children: labels get lost."""
+MADE_FOR = "madeFor"
+"""An index of children, by the uid of their controller, `retained_by` and `restored_for`."""
 
 C = TypeVar("C", bound=Object)
 
@@ -65,7 +67,7 @@ def belongs_to(child: Object, wukong: Wukong) -> bool:
 
 
 async def find_child(client: Client, kind: type[C], name: str, wukong: Wukong) -> C | None:
-    """The child of that name. Raises `NameTaken` when that is somebody else's."""
+    """The child of that name. Raises `NameTaken` when an object that is not a child has it."""
     found = await client.find(kind, name, namespace=wukong.metadata.namespace)
     if found is not None and not belongs_to(found, wukong):
         raise name_taken(found)
@@ -73,26 +75,46 @@ async def find_child(client: Client, kind: type[C], name: str, wukong: Wukong) -
 
 
 def name_taken(found: Object) -> NameTaken:
-    """What is wrong when somebody else's object has the name of a child."""
+    """The failure when an object that is not a child has the name of one."""
     name = found.metadata.name
     return NameTaken(f"{found.kind} {name} exists and does not belong to this Wukong: rename the Wukong, or delete it")
 
 
 async def children_of(client: CachedClient, kind: type[C], wukong: Wukong) -> list[C]:
     """All that belong to it, whatever its spec and their labels say now."""
-    uid, namespace = wukong.metadata.uid, wukong.metadata.namespace
+    return await made_for(client, kind, wukong, wukong.metadata.uid)
+
+
+def retained_by(wukong: Wukong) -> str:
+    """The value of `MADE_FOR` of volumes that it retains, and has not left to a later one yet."""
+    return f"retained/{wukong.metadata.uid}"
+
+
+def restored_for(wukong: Wukong) -> str:
+    """The value of `MADE_FOR` of retained claims with a `DISK_LABEL`, for any Wukong of the name."""
+    return f"restored/{wukong.metadata.name}"
+
+
+async def made_for(client: CachedClient, kind: type[C], wukong: Wukong, value: str) -> list[C]:
+    """The objects in the namespace of the Wukong with a value of `MADE_FOR`."""
+    namespace = wukong.metadata.namespace
     try:
-        found = await client.list(kind, namespace=namespace, index=(OWNER, uid))
+        return list(await client.list(kind, namespace=namespace, index=(MADE_FOR, value)))
     except LookupError:  # nothing watches them
-        found = await client.list(kind, namespace=namespace, labels={UID_LABEL: uid})
-    return [child for child in found if belongs_to(child, wukong)]
+        return [child for child in await client.list(kind, namespace=namespace) if value in _made_for(child)]
 
 
 def index_children(cache: Cache, *kinds: type[Object]) -> None:
     """Let the children of a Wukong be found without a search through those of all."""
     for kind in kinds:
-        cache.index(kind, OWNER, _owner)
+        cache.index(kind, MADE_FOR, _made_for)
 
 
-def _owner(child: Object) -> list[str]:
-    return [each.uid for each in child.metadata.owner_references if each.controller]
+def _made_for(child: Object) -> list[str]:
+    metadata = child.metadata
+    values = [each.uid for each in metadata.owner_references if each.controller]
+    if RETAINED_LABEL in metadata.labels:
+        values.append(f"retained/{metadata.labels.get(UID_LABEL)}")
+        if DISK_LABEL in metadata.labels:
+            values.append(f"restored/{metadata.labels[RETAINED_LABEL]}")
+    return values

@@ -83,7 +83,7 @@ def user_data(user: CloudInitUser | None, keys: list[str]) -> str:
 
 
 def network_data(wukong: Wukong, attachments: list[Attachment]) -> str:
-    """The configuration of all interfaces: with any, cloud-init configures only those that it is told of."""
+    """The configuration of all interfaces: cloud-init configures no interface that is missing in it."""
     configs = {network.name: network.ip_config for network in wukong.spec.networks}
     ethernets: JSONObject = {}
     for number, attachment in enumerate(attachments):

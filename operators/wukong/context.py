@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from kubewright import CachedClient, Quantity
@@ -13,6 +14,8 @@ from .failures import Failure
 from .kubevirt import VirtualMachine
 from .ssh_keys import SSHKeys
 from .types import Disk, Network, Wukong
+
+_log = logging.getLogger(__name__)
 
 BindingName: TypeAlias = Literal["masquerade", "bridge", "sriov", "macvtap"]
 
@@ -43,8 +46,9 @@ class DiskVolume(NamedTuple):
 
     @property
     def is_bound(self) -> bool:
-        """Whether there is a volume behind the claim."""
-        return self.claim is not None and self.claim.status.phase == "Bound"
+        """Whether there is a volume behind the claim, and it is to stay."""
+        claim = self.claim
+        return claim is not None and claim.status.phase == "Bound" and claim.metadata.deletion_timestamp is None
 
     @property
     def capacity(self) -> Quantity | None:
@@ -67,13 +71,20 @@ class NodeNetworks(Protocol):
 
 
 class NoNodeNetworks:
-    """The interfaces of nodes are left alone."""
+    """The interfaces of nodes are left alone, also those that were made when they were not."""
 
     async def configure(self, wukong: Wukong) -> None:
         """See `NodeNetworks`."""
 
     async def release(self, wukong: Wukong, *, everything: bool = False) -> None:
         """See `NodeNetworks`."""
+        names = [network.name for network in wukong.spec.networks if network.physical_interface is not None]
+        if everything and names:
+            _log.warning(
+                "%s is deleted with --nmstate off: bridges that were made on nodes for its networks %s stay there",
+                wukong.key,
+                ", ".join(names),
+            )
 
     def tags(self, network: Network) -> bool:
         """See `NodeNetworks`."""
@@ -94,9 +105,9 @@ class WukongContext(Context[Wukong]):
     volumes: list[DiskVolume]
 
     def created(self, child: Object) -> None:
-        """Tell users that a child was created."""
+        """Emit an event that a child was created."""
         self.events.normal(self.object, "Created", f"Created {child.kind} {child.metadata.name}")
 
     def deleted(self, child: Object) -> None:
-        """Tell users that a child was deleted."""
+        """Emit an event that a child was deleted."""
         self.events.normal(self.object, "Deleted", f"Deleted {child.kind} {child.metadata.name}")

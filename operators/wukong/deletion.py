@@ -1,7 +1,8 @@
 """What becomes of a Wukong that is deleted: first the machine goes, then its volumes, then its networks.
 
 Each stage begins when nothing of the one before is left, and deletes what belongs to the Wukong, whatever its spec says
-now. Volumes that are to be retained are released before anything is deleted, for the next Wukong of the name.
+now. Before anything is deleted, volumes that are to be retained are released for the next Wukong of the name, and the
+claims that a restore has made are taken from the machine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .children import WUKONG_LABEL, children_of, machine_name
 from .context import WukongContext
 from .kubevirt import VirtualMachine, VirtualMachineInstance
 from .multus import NetworkAttachmentDefinition
-from .retention import is_retained, release_volumes, volumes_of
+from .retention import claim_names, disks_by_claim, is_retained, own_volumes, volumes_of
 
 WAIT = 2.0
 
@@ -25,15 +26,22 @@ WAIT = 2.0
 async def delete_children(context: WukongContext) -> None:
     """Delete everything, in order. Raises `NotYet` while something is left."""
     wukong, client = context.object, context.client
-    if is_retained(wukong):
-        await release_volumes(context)
-    await _gone(context, await children_of(client, VirtualMachine, wukong))
+    machines = await children_of(client, VirtualMachine, wukong)
+    await _own(context, next(iter(machines), None))
+    await _gone(context, machines)
     await _without_instance(context)
     if not is_retained(wukong):
         await _gone(context, await volumes_of(context))
         await _without_claims(context)
     await _gone(context, await children_of(client, NetworkAttachmentDefinition, wukong))
     await context.nodes.release(wukong, everything=True)
+
+
+async def _own(context: WukongContext, machine: VirtualMachine | None) -> None:
+    wukong = context.object
+    for volume in await own_volumes(context, machine, disks_by_claim(wukong, machine)):
+        if is_retained(wukong):
+            context.events.normal(wukong, "Retained", f"Retained {volume.kind} {volume.metadata.name}")
 
 
 async def _gone(context: WukongContext, children: Sequence[Object]) -> None:
@@ -56,9 +64,9 @@ async def _without_instance(context: WukongContext) -> None:
 
 
 async def _without_claims(context: WukongContext) -> None:
-    """And the claims after their DataVolumes. A claim whose DataVolume is there is somebody else's: ours are gone."""
+    """And the claims after their DataVolumes. A claim whose DataVolume exists is not ours: ours are gone."""
     client, namespace = context.client, context.object.metadata.namespace
-    for name in dict.fromkeys(volume.pvc_name for volume in context.object.status.volumes):
+    for name in claim_names(context.object):
         claim = await client.find(PersistentVolumeClaim, name, namespace=namespace)
         owners = claim.metadata.owner_references if claim is not None else []
         is_imported = any(owner.kind == "DataVolume" for owner in owners)

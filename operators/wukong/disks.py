@@ -1,14 +1,14 @@
 """The disks of a Wukong: a DataVolume for each that has an image, a PersistentVolumeClaim for any other.
 
 Which claim a disk has is decided when the machine is made. A restore gives it another one, which the machine then
-refers to.
+refers to, and which the next machine gets.
 """
 
 from __future__ import annotations
 
 import re
 
-from kubewright import Quantity, set_controller_reference
+from kubewright import Quantity
 from kubewright.api.core.v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kubewright.api.storage.v1 import StorageClass
 from kubewright.patterns import Done, NotYet, step
@@ -23,16 +23,18 @@ from .cdi import (
     HTTPSource,
     RegistrySource,
 )
-from .children import RETAINED_LABEL, metadata_of, volume_name
+from .children import metadata_of, volume_name
 from .context import DiskVolume, WukongContext
 from .failures import Failure, ImportFailed, VolumeLost
-from .kubevirt import Volume
+from .kubevirt import Volume, claim_of
 from .resizing import expand
-from .retention import find_volume, own, owned
+from .retention import find_restored, find_volume, is_volume_of, own, own_volumes, owned
 from .types import Disk, VolumeStatus
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 CDI_MISSING = "has an image, and CDI is not installed"
+TERMINATING = "is being deleted"
+_REASONS = {CDI_MISSING: "CDIMissing", TERMINATING: "VolumesTerminating"}
 _SCHEMES = ("docker://", "oci-archive://")
 
 
@@ -43,6 +45,7 @@ async def volumes(context: WukongContext) -> Done:
     used = context.machine.spec.template.spec.volumes if context.machine is not None else []
     there = {volume.name: volume for volume in used}
     context.volumes = [await _volume(context, disk, there.get(disk.name)) for disk in wukong.spec.disks]
+    await own_volumes(context, None, {each.claim_name: each.disk.name for each in context.volumes})
     await expand(context)
     wukong.status.volumes = [_status(volume) for volume in context.volumes]
     failure = next((volume.failure for volume in context.volumes if volume.failure is not None), None)
@@ -50,24 +53,22 @@ async def volumes(context: WukongContext) -> Done:
         raise failure
     unusable = [volume for volume in context.volumes if not volume.is_usable]
     if unusable:
-        raise NotYet("; ".join(f"{each.disk.name} {each.problem}" for each in unusable), reason=_reason(unusable))
+        message = "; ".join(f"{each.disk.name} {each.problem}" for each in unusable)
+        reason = next((_REASONS[each.problem] for each in unusable if each.problem in _REASONS), "VolumesPending")
+        raise NotYet(message, reason=reason, warn=reason == _REASONS[TERMINATING])
     waiting = [volume.disk.name for volume in context.volumes if not volume.is_bound]
     message = f"{len(context.volumes)} volumes are ready"
     return Done(message + (f", {', '.join(waiting)} when first used" if waiting else ""), "VolumesReady")
 
 
-def _reason(unusable: list[DiskVolume]) -> str:
-    return "CDIMissing" if any(each.problem == CDI_MISSING for each in unusable) else "VolumesPending"
-
-
 async def _volume(context: WukongContext, disk: Disk, used: Volume | None) -> DiskVolume:
     """The volume of a disk, made if there is none. `used` is what the machine has of it."""
     name = volume_name(context.object, disk.name)
-    claim_name = _claim_of(used) or await _remembered(context, disk) or name
+    claim_name = (claim_of(used) if used is not None else None) or await _left(context, disk) or name
     if claim_name != name:
         claim = await _find_claim(context, claim_name)
-        if claim is not None and _is_ours(context, claim):
-            claim = await owned(context, claim)
+        if claim is not None and is_volume_of(claim, context.object):
+            claim = await owned(context, claim, disk.name)
         return _claimed(disk, claim_name, claim, False, await _is_late(context, disk))
     try:
         return await (_empty(context, disk, name) if disk.image is None else _imported(context, disk, name, disk.image))
@@ -75,28 +76,18 @@ async def _volume(context: WukongContext, disk: Disk, used: Volume | None) -> Di
         return DiskVolume(disk, name, None, disk.image is not None, False, failure=failure)
 
 
-def _claim_of(used: Volume | None) -> str | None:
-    if used is None:
-        return None
-    if used.persistent_volume_claim is not None:
-        return used.persistent_volume_claim.claim_name
-    return used.data_volume.name if used.data_volume is not None else None
-
-
-async def _remembered(context: WukongContext, disk: Disk) -> str | None:
-    """The claim that the disk had before, for a machine that is made again after a restore."""
-    known = next((each for each in context.object.status.volumes if each.name == disk.name), None)
-    if known is None or known.pvc_name == volume_name(context.object, disk.name):
-        return None
-    return known.pvc_name if await _find_claim(context, known.pvc_name) is not None else None
-
-
-def _is_ours(context: WukongContext, claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim was made by a restore of the machine, or retained."""
-    machine, labels = context.machine, claim.metadata.labels
-    owners = {owner.uid for owner in claim.metadata.owner_references}
-    is_restored = machine is not None and machine.metadata.uid in owners
-    return is_restored or labels.get(RETAINED_LABEL) == context.object.metadata.name
+async def _left(context: WukongContext, disk: Disk) -> str | None:
+    """The claim that the disk had before its machine was made: after a restore, by this Wukong or an earlier one."""
+    wukong = context.object
+    known = next((each for each in wukong.status.volumes if each.name == disk.name), None)
+    if known is None:
+        return await find_restored(context, disk.name)
+    name = volume_name(wukong, disk.name)
+    if known.pvc_name == name or await _find_claim(context, known.pvc_name) is not None:
+        return known.pvc_name
+    note = f"the claim {known.pvc_name} of {disk.name} was deleted: {name} is used, without what the other one had"
+    context.events.warning(wukong, "VolumeRecreated", note)
+    return None
 
 
 async def _find_claim(context: WukongContext, name: str) -> PersistentVolumeClaim | None:
@@ -108,7 +99,6 @@ async def _empty(context: WukongContext, disk: Disk, name: str) -> DiskVolume:
     claim = await find_volume(context, PersistentVolumeClaim, name)
     if claim is None:
         claim = PersistentVolumeClaim(metadata=metadata_of(wukong, name), spec=_claim_spec(disk))
-        set_controller_reference(wukong, claim)
         own(wukong, claim)
         claim = await context.client.create(claim)
         _created(context, disk, claim)
@@ -122,8 +112,8 @@ async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -
         return DiskVolume(disk, name, claim, True, False, CDI_MISSING)
     volume = await find_volume(context, DataVolume, name)
     if volume is None and claim is not None and not _is_imported(claim):
-        # CDI may delete a DataVolume that it is done with, and leaves the claim to its owner. Into the claim of
-        # somebody else nothing is imported.
+        # CDI may delete a DataVolume that it is done with, and leaves the claim to its owner. Nothing is imported into
+        # a claim that is not ours.
         claim = await find_volume(context, PersistentVolumeClaim, name)
         return _claimed(disk, name, claim, True, await _is_late(context, disk))
     if volume is None:
@@ -131,11 +121,12 @@ async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -
             metadata=metadata_of(wukong, name),
             spec=DataVolumeSpec(source=source_of(image), pvc=_claim_spec(disk, volume_mode=True)),
         )
-        set_controller_reference(wukong, volume)
         own(wukong, volume)
         volume = await client.create(volume)
         _created(context, disk, volume)
     phase = volume.status.phase
+    if volume.metadata.deletion_timestamp is not None:
+        return DiskVolume(disk, name, claim, True, False, TERMINATING)
     if phase == FAILED:
         failure = ImportFailed(f"the import of {shown(image)} into {disk.name} failed{_explained(volume)}")
         return DiskVolume(disk, name, claim, True, False, failure=failure)
@@ -167,6 +158,8 @@ def _claimed(
         what = "is gone" if claim is None else "has lost its volume"
         failure = VolumeLost(f"the claim {name} of {disk.name} {what}: restore it from a backup or a snapshot")
         return DiskVolume(disk, name, claim, is_imported, False, failure=failure)
+    if claim.metadata.deletion_timestamp is not None:
+        return DiskVolume(disk, name, claim, is_imported, False, TERMINATING)
     is_usable = phase == "Bound" or (phase in (None, "Pending") and is_late)
     return DiskVolume(disk, name, claim, is_imported, is_usable, "" if is_usable else f"is {phase or 'Pending'}")
 
@@ -178,7 +171,7 @@ async def _is_late(context: WukongContext, disk: Disk) -> bool:
 
 def _created(context: WukongContext, disk: Disk, child: PersistentVolumeClaim | DataVolume) -> None:
     context.created(child)
-    if any(each.name == disk.name and each.bound for each in context.object.status.volumes):
+    if any(each.name == disk.name and each.size is not None for each in context.object.status.volumes):
         note = f"the volume of {disk.name} was deleted, and is made again without what it had"
         context.events.warning(context.object, "VolumeRecreated", note)
 

@@ -1,14 +1,14 @@
-"""What goes wrong with a Wukong and does not get better at once. The name of the class is the reason of a condition."""
+"""Failures that a retry alone does not fix. The name of the class is the reason of a condition."""
 
 from __future__ import annotations
 
 
 class Failure(Exception):
-    """Somebody has to do something; it is tried again every now and then."""
+    """A user has to act; it is retried after a fixed delay."""
 
 
 class NameTaken(Failure):
-    """An object of somebody else has the name of a child."""
+    """An object that is not a child has the name of one."""
 
 
 class VolumeLost(Failure):

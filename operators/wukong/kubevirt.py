@@ -18,6 +18,15 @@ RESTART_REQUIRED = "RestartRequired"
 """The condition of a machine whose template has changes that a restart brings into effect."""
 
 
+ALTERNATIVES = (
+    frozenset({"masquerade", "bridge", "sriov", "binding", "slirp", "macvtap", "passt"}),
+    frozenset({"disk", "lun", "cdrom"}),
+    frozenset({"pod", "multus"}),
+    frozenset({"cloudInitNoCloud", "cloudInitConfigDrive"}),
+)
+"""Fields of interfaces, disks, networks and volumes of which KubeVirt accepts one at a time."""
+
+
 class KubeVirtCondition(BuiltIn):
     """A condition of an object of KubeVirt, CDI or NMState."""
 
@@ -47,6 +56,9 @@ class Interface(BuiltIn):
     bridge: Binding | None = None
     sriov: Binding | None = None
     binding: PluginBinding | None = None
+    slirp: Binding | None = None
+    macvtap: Binding | None = None
+    passt: Binding | None = None
 
 
 class DiskTarget(BuiltIn):
@@ -56,10 +68,12 @@ class DiskTarget(BuiltIn):
 
 
 class DiskDevice(BuiltIn):
-    """A disk of the guest, with the content of the volume of the same name."""
+    """A disk of the guest, with the content of the volume of the same name. One of its targets is set."""
 
     name: str
     disk: DiskTarget | None = None
+    lun: DiskTarget | None = None
+    cdrom: DiskTarget | None = None
     boot_order: int | None = None
 
 
@@ -130,7 +144,7 @@ class DataVolumeVolume(BuiltIn):
 
 
 class NoCloud(BuiltIn):
-    """A disk that is made for cloud-init from Secrets."""
+    """A disk that is made for cloud-init from Secrets; a config drive is described in the same way."""
 
     secret_ref: LocalObjectReference | None = None
     network_data_secret_ref: LocalObjectReference | None = None
@@ -143,6 +157,14 @@ class Volume(BuiltIn):
     persistent_volume_claim: ClaimVolume | None = None
     data_volume: DataVolumeVolume | None = None
     cloud_init_no_cloud: NoCloud | None = None
+    cloud_init_config_drive: NoCloud | None = None
+
+
+def claim_of(volume: Volume) -> str | None:
+    """The claim that a volume has its content in; None when it has it from elsewhere."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return volume.data_volume.name if volume.data_volume is not None else None
 
 
 class VirtualMachineInstanceSpec(BuiltIn):

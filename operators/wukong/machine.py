@@ -1,6 +1,6 @@
 """The VirtualMachine of a Wukong.
 
-What the spec says is so, also when somebody has changed it in the machine; what others have added to the machine stays.
+Fields of the spec are set again when they were changed in the machine; what others have added to the machine stays.
 Which claim a disk has, and with the strategy Manual whether it runs, is left to others once the machine is there.
 """
 
@@ -96,7 +96,7 @@ def _fields(spec: VirtualMachineSpec) -> JSONObject:
 
 
 def _applied(machine: VirtualMachine) -> JSONObject:
-    """The spec that was wanted last; empty for a new machine, and where somebody has damaged it."""
+    """The spec that was wanted last; empty for a new machine, and where the annotation is damaged."""
     try:
         found = json.loads(machine.metadata.annotations.get(APPLIED, "{}"))
     except ValueError:

@@ -1,5 +1,5 @@
 """A three-way merge, as `kubectl apply` does: what we want is so, what we wanted before and no longer do is gone, and
-everything else stays as others have made it.
+everything else stays as others have made it. What we want also replaces its alternatives: an interface has one binding.
 
 KubeVirt's lists are atomic to a server-side apply, which would take away every disk that was plugged in meanwhile. Here
 their items are known by their names.
@@ -8,6 +8,8 @@ their items are known by their names.
 from __future__ import annotations
 
 from kubewright.api.markers import JSONObject, JSONValue
+
+from .kubevirt import ALTERNATIVES
 
 
 def merged(live: JSONValue, before: JSONValue, wanted: JSONValue) -> JSONValue:
@@ -27,9 +29,12 @@ def merged(live: JSONValue, before: JSONValue, wanted: JSONValue) -> JSONValue:
 def merged_fields(live: JSONObject, before: JSONObject, wanted: JSONObject) -> JSONObject:
     """The same of structures."""
     result: JSONObject = {}
+    replaced = {name for group in ALTERNATIVES if not group.isdisjoint(wanted) for name in group}
     for name in live | wanted:
         if name in wanted:
             result[name] = merged(live.get(name), before.get(name), wanted[name])
+        elif name in replaced:
+            continue
         elif name not in before:
             result[name] = live[name]
         elif remainder := _remainder(live[name], before[name]):

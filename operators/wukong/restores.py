@@ -54,7 +54,7 @@ async def _restored(
         return _progress(found, name)
     done = wukong.status.restore
     if done is not None and (done.snapshot, done.phase) == (name, "Succeeded"):
-        return done  # somebody has tidied up: a second restore would undo what was written since
+        return done  # the object was deleted: a second restore would undo what was written since
     snapshot = await client.find(WukongSnapshot, name, namespace=wukong.metadata.namespace)
     if snapshot is None:
         return RestoreStatus(snapshot=name, message="there is no such WukongSnapshot")

@@ -3,10 +3,15 @@
 Those that are to go have it as their owner. Those that are to stay have none, from the beginning: the garbage collector
 deletes what has an owner, also when a Wukong is deleted in the foreground or loses its finalizer. A label says which
 Wukong they are for, this one and the next one of the name.
+
+A restore gives disks new claims, which the machine owns. They are taken over, so that they do not go with the machine,
+and a label says which disk they are for. The volumes that a disk had before stay for as long as the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from kubewright import set_controller_reference
@@ -15,25 +20,32 @@ from kubewright.api.core.v1 import PersistentVolumeClaim
 
 from .cdi import DataVolume
 from .children import (
+    DISK_LABEL,
     RETAINED_LABEL,
     UID_LABEL,
     belongs_to,
     children_of,
     machine_name,
+    made_for,
     metadata_of,
     name_taken,
+    restored_for,
+    retained_by,
     volume_name,
 )
 from .context import WukongContext
+from .kubevirt import VirtualMachine, claim_of
 from .types import Wukong
 
 V = TypeVar("V", bound=Object)
 
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
+
 
 def claim_names(wukong: Wukong) -> list[str]:
-    """The claims of its disks, whoever has made them: CDI for a DataVolume, KubeVirt for a restore."""
+    """The claims of its disks, also those that CDI made for a DataVolume and KubeVirt for a restore."""
     made = [volume_name(wukong, disk.name) for disk in wukong.spec.disks]
-    return [*made, *(volume.pvc_name for volume in wukong.status.volumes)]
+    return list(dict.fromkeys([*made, *(volume.pvc_name for volume in wukong.status.volumes)]))
 
 
 def is_retained(wukong: Wukong) -> bool:
@@ -41,36 +53,90 @@ def is_retained(wukong: Wukong) -> bool:
     return wukong.spec.volume_retention == "Retain"
 
 
+def is_volume_of(volume: Object, wukong: Wukong) -> bool:
+    """Whether it belongs to the Wukong or to its machine, or an earlier Wukong of the name has left it."""
+    controllers = [each for each in volume.metadata.owner_references if each.controller]
+    if not controllers:
+        return volume.metadata.labels.get(RETAINED_LABEL) == wukong.metadata.name
+    machine = ("VirtualMachine", machine_name(wukong))
+    return belongs_to(volume, wukong) or any((each.kind, each.name) == machine for each in controllers)
+
+
 async def find_volume(context: WukongContext, kind: type[V], name: str) -> V | None:
-    """The volume of that name, with the owner that it is to have. Raises `NameTaken` when it is somebody else's."""
+    """The volume of that name, with the owner that it is to have. Raises `NameTaken` when it is not ours."""
     wukong = context.object
     found = await context.client.find(kind, name, namespace=wukong.metadata.namespace)
     if found is None:
         return None
-    is_free = found.metadata.labels.get(RETAINED_LABEL) == wukong.metadata.name
-    if not is_free and not belongs_to(found, wukong):
+    if not is_volume_of(found, wukong):
         raise name_taken(found)
     return await owned(context, found)
 
 
-async def owned(context: WukongContext, volume: V) -> V:
-    """A volume of this Wukong, with the owner that it is to have."""
-    own(context.object, volume)
+async def find_restored(context: WukongContext, disk: str) -> str | None:
+    """The claim of a restore that an earlier Wukong of the name has left for a disk; the newest of several."""
+    wukong = context.object
+    found = [
+        claim
+        for claim in await made_for(context.client, PersistentVolumeClaim, wukong, restored_for(wukong))
+        if claim.metadata.labels[DISK_LABEL] == disk and claim.metadata.deletion_timestamp is None
+    ]
+    newest = max(found, key=lambda claim: claim.metadata.creation_timestamp or _BEGINNING, default=None)
+    return newest.metadata.name if newest is not None else None
+
+
+async def owned(context: WukongContext, volume: V, disk: str | None = None) -> V:
+    """A volume of this Wukong, with the owner that it is to have. `disk` is the one that has a claim of a restore."""
+    own(context.object, volume, disk)
     return await context.client.patch(volume)
 
 
-def own(wukong: Wukong, volume: Object) -> None:
-    """Give a volume the owner that it is to have."""
+def own(wukong: Wukong, volume: Object, disk: str | None = None) -> None:
+    """Give a volume the owner and the labels that it is to have."""
     metadata = volume.metadata
+    metadata.labels |= metadata_of(wukong, metadata.name).labels
+    for label in (RETAINED_LABEL, DISK_LABEL):
+        metadata.labels.pop(label, None)
+    ours = ("Wukong", wukong.metadata.name), ("VirtualMachine", machine_name(wukong))
+    others = [each for each in metadata.owner_references if (each.kind, each.name) not in ours]
     if is_retained(wukong):
-        names = ("Wukong", wukong.metadata.name), ("VirtualMachine", machine_name(wukong))
-        metadata.owner_references = [each for each in metadata.owner_references if (each.kind, each.name) not in names]
+        metadata.owner_references = others
         metadata.labels[RETAINED_LABEL] = wukong.metadata.name
-        metadata.labels.pop(UID_LABEL, None)
-    elif RETAINED_LABEL in metadata.labels:
-        del metadata.labels[RETAINED_LABEL]
-        metadata.labels |= metadata_of(wukong, metadata.name).labels
+        if disk is not None and metadata.name != volume_name(wukong, disk):
+            metadata.labels[DISK_LABEL] = disk
+    elif not belongs_to(volume, wukong):
+        metadata.owner_references = others
         set_controller_reference(wukong, volume)
+
+
+async def own_volumes(context: WukongContext, machine: VirtualMachine | None, disks: Mapping[str, str]) -> list[Object]:
+    """Give all volumes the owner that they are to have, and return those that had another one.
+
+    These are those that disks had before, and those that a restore has just made. `disks` has the names of disks by
+    those of the claims that they have now.
+    """
+    wukong, client = context.object, context.client
+    otherwise = wukong.metadata.uid if is_retained(wukong) else retained_by(wukong)
+    volumes: list[Object] = [
+        *await made_for(client, DataVolume, wukong, otherwise),
+        *await made_for(client, PersistentVolumeClaim, wukong, otherwise),
+    ]
+    if machine is not None:
+        claims = await made_for(client, PersistentVolumeClaim, wukong, machine.metadata.uid)
+        volumes += [claim for claim in claims if claim.metadata.name in disks]
+    for claim in await made_for(client, PersistentVolumeClaim, wukong, restored_for(wukong)):
+        labels = claim.metadata.labels
+        if labels.get(UID_LABEL) == wukong.metadata.uid and labels[DISK_LABEL] != disks.get(claim.metadata.name):
+            volumes.append(claim)
+    return [await owned(context, volume, disks.get(volume.metadata.name)) for volume in volumes]
+
+
+def disks_by_claim(wukong: Wukong, machine: VirtualMachine | None) -> dict[str, str]:
+    """Which disks have which claims: as the machine says, which a restore changes, or else the status."""
+    claims = {each.name: each.pvc_name for each in wukong.status.volumes}
+    for volume in machine.spec.template.spec.volumes if machine is not None else []:
+        claims[volume.name] = claim_of(volume) or claims.get(volume.name, "")
+    return {claims[disk.name]: disk.name for disk in wukong.spec.disks if disk.name in claims}
 
 
 async def volumes_of(context: WukongContext) -> list[Object]:
@@ -80,18 +146,3 @@ async def volumes_of(context: WukongContext) -> list[Object]:
         *await children_of(client, DataVolume, wukong),
         *await children_of(client, PersistentVolumeClaim, wukong),
     ]
-
-
-async def release_volumes(context: WukongContext) -> None:
-    """Take the owner from all volumes that still have one: this Wukong, or its machine for those of a restore."""
-    wukong, client = context.object, context.client
-    machine = machine_name(wukong)
-    volumes = await volumes_of(context)
-    for status in wukong.status.volumes:
-        claim = await client.find(PersistentVolumeClaim, status.pvc_name, namespace=wukong.metadata.namespace)
-        owners = claim.metadata.owner_references if claim is not None else []
-        if claim is not None and any((each.kind, each.name) == ("VirtualMachine", machine) for each in owners):
-            volumes.append(claim)
-    for volume in volumes:
-        await owned(context, volume)
-        context.events.normal(wukong, "Retained", f"Retained {volume.kind} {volume.metadata.name}")

@@ -25,7 +25,7 @@ from ..kubevirt import (
     InterfaceStatus,
     VirtualMachine,
     VirtualMachineInstance,
-    Volume,
+    claim_of,
 )
 from .delays import Delays
 
@@ -116,7 +116,7 @@ class MachineReconciler(ObjectReconciler[VirtualMachine]):
     async def _volumes_problem(self, machine: VirtualMachine) -> str:
         """What is missing until the guest can be started."""
         for volume in machine.spec.template.spec.volumes:
-            name = claim_name(volume)
+            name = claim_of(volume)
             if name is None:
                 continue
             claim = await self.client.find(PersistentVolumeClaim, name, namespace=machine.metadata.namespace)
@@ -169,13 +169,6 @@ def _report(machine: VirtualMachine, instance: VirtualMachineInstance | None) ->
         set_condition(machine, RESTART_REQUIRED, True, RESTART_REQUIRED, message)
     else:
         remove_condition(machine, RESTART_REQUIRED)
-
-
-def claim_name(volume: Volume) -> str | None:
-    """The claim that a volume of a machine has its content in."""
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return volume.data_volume.name if volume.data_volume is not None else None
 
 
 def _template_hash(machine: VirtualMachine) -> str:

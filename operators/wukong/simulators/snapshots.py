@@ -8,10 +8,9 @@ from kubewright import CachedClient, Manager, ObjectMeta, Result, controller_for
 from kubewright.api.core.v1 import PersistentVolumeClaim
 from kubewright.patterns import NotYet, ObjectReconciler, set_condition
 
-from ..kubevirt import ClaimVolume, VirtualMachine, VirtualMachineInstance, Volume
+from ..kubevirt import ClaimVolume, VirtualMachine, VirtualMachineInstance, Volume, claim_of
 from ..kubevirt_snapshots import SnapshotError, VirtualMachineRestore, VirtualMachineSnapshot
 from .delays import Delays
-from .kubevirt import claim_name
 
 
 @dataclass
@@ -86,7 +85,7 @@ class RestoreReconciler(ObjectReconciler[VirtualMachineRestore]):
         return None
 
     async def _restored(self, restore: VirtualMachineRestore, machine: VirtualMachine, volume: Volume) -> Volume:
-        old_name = claim_name(volume)
+        old_name = claim_of(volume)
         if old_name is None:
             return volume
         namespace = machine.metadata.namespace

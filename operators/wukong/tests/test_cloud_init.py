@@ -1,4 +1,4 @@
-"""What cloud-init is told, and where it is not to be seen."""
+"""User data and network data of cloud-init, and where they do not appear."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 from operators.wukong.cloud_init import NETWORK_DATA, USER_DATA, network_data, user_data
 from operators.wukong.context import Attachment
 from operators.wukong.ssh_keys import keys_in
-from operators.wukong.tests.worlds import World, verdict, virtual_world
+from operators.wukong.tests.worlds import ALL, World, verdict, virtual_world
 from operators.wukong.types import CloudInitUser, IPConfig, Network, Wukong, WukongSpec
 
 from kubewright import Client, ObjectMeta
@@ -121,7 +121,7 @@ async def key_secret(client: Client, text: str = KEY) -> Secret:
     return await client.create(Secret(metadata=ObjectMeta(name="keys"), data={"ssh-publickey": encoded(x=text)["x"]}))
 
 
-async def told(world: World, name: str = USER_DATA) -> str:
+async def secret_text(world: World, name: str = USER_DATA) -> str:
     secret = await world.client.get(Secret, "web-cloudinit")
     return b64decode(secret.data[name]).decode()
 
@@ -139,7 +139,7 @@ async def test_the_machine_names_the_secret_and_has_the_disk_for_it() -> None:
         assert volume.cloud_init_no_cloud.secret_ref.name == "web-cloudinit"
         assert "cloudinitdisk" in [each.name for each in spec.domain.devices.disks]
         interfaces = {each.name: each.mac_address for each in spec.domain.devices.interfaces}
-        ethernets = yaml.safe_load(await told(world, NETWORK_DATA))["ethernets"]
+        ethernets = yaml.safe_load(await secret_text(world, NETWORK_DATA))["ethernets"]
         assert [each["match"]["macaddress"] for each in ethernets.values()] == [
             interfaces["default"],
             interfaces["lan"],
@@ -159,7 +159,7 @@ async def test_changed_keys_reach_the_guest_and_unchanged_ones_are_not_read_agai
     async with virtual_world() as world:
         secret = await key_secret(world.client)
         await world.running(ssh_key_secret="keys")
-        assert parsed(await told(world))["ssh_authorized_keys"] == [KEY]
+        assert parsed(await secret_text(world))["ssh_authorized_keys"] == [KEY]
         with count_requests(world.own) as requests:
             await world.change({"cpu": 2})
             await world.settled()
@@ -168,7 +168,7 @@ async def test_changed_keys_reach_the_guest_and_unchanged_ones_are_not_read_agai
         secret.data = encoded(authorized_keys="another")
         await world.client.update(secret)
         await world.settled()
-        assert parsed(await told(world))["ssh_authorized_keys"] == ["another"]
+        assert parsed(await secret_text(world))["ssh_authorized_keys"] == ["another"]
 
 
 @virtual
@@ -188,7 +188,7 @@ async def test_a_secret_with_keys_that_is_missing_is_waited_for() -> None:
 
 @virtual
 async def test_a_secret_without_keys_is_an_error_until_it_has_some() -> None:
-    async with virtual_world() as world:
+    async with virtual_world(kinds=ALL) as world:
         secret = await key_secret(world.client, " ")
         await world.create(ssh_key_secret="keys")
         await world.settled()
@@ -233,4 +233,4 @@ async def test_passwords_are_in_the_secret_and_nowhere_else(caplog: pytest.LogCa
         for text in seen:
             assert "pA55word" not in text
             assert "h4sh" not in text
-        assert "$6$h4sh" in await told(world)
+        assert "$6$h4sh" in await secret_text(world)

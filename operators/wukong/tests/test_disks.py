@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Literal
 
 import pytest
+from operators.wukong import Wukong
 from operators.wukong.cdi import DataVolume
 from operators.wukong.disks import source_of
 from operators.wukong.kubevirt import VirtualMachine
-from operators.wukong.tests.worlds import Scripts, World, definition, verdict, virtual_world
+from operators.wukong.multus import NetworkAttachmentDefinition
+from operators.wukong.tests.worlds import ALL, Scripts, World, verdict, virtual_world
+from operators.wukong.types import Network
 
 from kubewright import ObjectMeta, Quantity, condition
 from kubewright.api.codec import to_json
@@ -20,9 +24,8 @@ from kubewright.api.core.v1 import (
 )
 from kubewright.api.storage.v1 import StorageClass
 from kubewright.client import MergePatch
-from kubewright.client.wait import deleted
-from kubewright.controlplane.definitions import load_definitions
-from kubewright.testing import virtual
+from kubewright.client.wait import deleted, exists
+from kubewright.testing import count_requests, virtual
 
 IMAGE = "quay.io/containerdisks/ubuntu:24.04"
 
@@ -106,8 +109,7 @@ async def test_without_cdi_a_condition_says_so_and_its_installation_is_noticed()
             "CDIMissing",
             "root has an image, and CDI is not installed",
         )
-        for loaded in load_definitions([definition("cdi")]):
-            await world.client.create(loaded.value)
+        await world.install("cdi")
         await world.client.wait_for(DataVolume, "web-root", lambda volume: True, timeout=9)
 
 
@@ -121,7 +123,7 @@ async def test_volumes_that_wait_for_their_first_consumer_are_bound_by_the_machi
 
 @virtual
 async def test_a_claim_that_cdi_has_left_behind_is_used_as_it_is() -> None:
-    """CDI deletes DataVolumes that it is done with, where it is told so, and hands their claims over."""
+    """With an annotation CDI deletes DataVolumes that it is done with, and hands their claims over."""
     async with virtual_world() as world:
         created = await world.running(disks=[world.disk("root", image=IMAGE)])
         claim = await world.client.get(PersistentVolumeClaim, "web-root")
@@ -302,3 +304,77 @@ async def test_a_claim_that_cdi_has_left_behind_is_retained() -> None:
         await world.running(disks=disks)
         assert (await world.client.get(PersistentVolumeClaim, "web-root")).metadata.uid == claim.metadata.uid
         assert await world.names(DataVolume) == set()
+
+
+@virtual
+async def test_a_settled_wukong_with_retained_volumes_costs_nothing() -> None:
+    async with virtual_world(kinds=ALL) as world:
+        await world.running(disks=[world.disk("root", image=IMAGE), world.disk("data")], volume_retention="Retain")
+        with count_requests(world.own) as requests:
+            await world.client.patch(Wukong, "web", MergePatch({"metadata": {"labels": {"x": "y"}}}))
+            await world.settled()
+        assert requests.attempts == []
+
+
+async def hold(world: World, kind: type[PersistentVolumeClaim | DataVolume], name: str) -> None:
+    """Begin to delete a volume that something still uses."""
+    await world.client.patch(kind, name, MergePatch({"metadata": {"finalizers": ["test.example.com/in-use"]}}))
+    await world.client.delete(kind, name)
+
+
+@pytest.mark.parametrize("kind", [PersistentVolumeClaim, DataVolume])
+@virtual
+async def test_a_volume_that_is_being_deleted_is_not_bound_and_gets_no_machine(
+    kind: type[PersistentVolumeClaim | DataVolume],
+) -> None:
+    async with virtual_world() as world:
+        image = IMAGE if kind is DataVolume else None
+        await world.running(disks=[world.disk("root", image=image)])
+        await hold(world, kind, "web-root")
+        expected = ("False", "VolumesTerminating", "root is being deleted")
+        found = await world.becomes(lambda wukong: verdict(wukong, "VolumesBound") == expected, timeout=9)
+        assert found.status.phase == "Running"
+        assert [each.bound for each in found.status.volumes] == [kind is DataVolume]
+        assert await world.warnings("VolumesTerminating") == ["volumes failed: root is being deleted"]
+        await world.client.delete(await world.machine())
+        await world.client.wait_for(VirtualMachine, "web-vm", deleted)
+        await world.settled()
+        assert await world.names(VirtualMachine) == set()
+        await world.client.patch(kind, "web-root", MergePatch({"metadata": {"finalizers": None}}))
+        await world.reaches("Running")
+        assert len(await world.warnings("VolumeRecreated")) == 1
+
+
+@virtual
+async def test_children_that_have_lost_their_labels_are_deleted_all_the_same() -> None:
+    async with virtual_world() as world:
+        disks, lan = [world.disk("root", image=IMAGE), world.disk("data")], Network(name="lan", type="bridge")
+        await world.running(disks=disks, networks=[lan])
+        made = ((VirtualMachine, "web-vm"), (DataVolume, "web-root"), (PersistentVolumeClaim, "web-data"))
+        for kind, name in (*made, (NetworkAttachmentDefinition, "web-lan-nad")):
+            await world.client.patch(kind, name, MergePatch({"metadata": {"labels": None}}))
+        await delete_and_wait(world)
+        for kind in (VirtualMachine, DataVolume, PersistentVolumeClaim, NetworkAttachmentDefinition):
+            assert await world.names(kind) == set()
+
+
+@virtual
+async def test_the_claim_of_an_import_that_the_status_does_not_know_yet_goes_before_the_finalizer() -> None:
+    async with virtual_world(kinds=["kubevirt"]) as world:
+        await world.install("cdi")  # without its controllers
+        created = await world.create(disks=[world.disk("root", image=IMAGE)])
+        volume = await world.client.wait_for(DataVolume, "web-root", exists)
+        assert volume is not None
+        assert volume.spec.pvc is not None
+        metadata = ObjectMeta(
+            name="web-root", owner_references=[volume.as_owner()], finalizers=["test.example.com/held"]
+        )
+        await world.client.create(PersistentVolumeClaim(metadata=metadata, spec=volume.spec.pvc))
+        await world.settled()
+        await world.client.delete(created)
+        await world.client.wait_for(volume, deleted)
+        await world.client.status.patch(Wukong, "web", MergePatch({"status": {"volumes": None}}))
+        await asyncio.sleep(30)
+        assert (await world.get()).status.volumes == []
+        await world.client.patch(PersistentVolumeClaim, "web-root", MergePatch({"metadata": {"finalizers": None}}))
+        await world.client.wait_for(created, deleted)

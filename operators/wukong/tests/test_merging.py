@@ -29,6 +29,15 @@ A, B, C = {"name": "a"}, {"name": "b"}, {"name": "c"}
         ({"map": {"a": 1}}, {"map": {"a": 1}}, {}, {}),
         ({"bridge": {}, "mac": "x"}, {"bridge": {}, "mac": "x"}, {"sriov": {}, "mac": "x"}, {"sriov": {}, "mac": "x"}),
         ([{**A, "io": "native"}], [A], [], []),
+        # What is wanted replaces its alternatives: KubeVirt accepts one of them.
+        ([{**A, "masquerade": {}}], [{**A, "bridge": {}}], [{**A, "bridge": {}}], [{**A, "bridge": {}}]),
+        (
+            {"cdrom": {"bus": "sata"}, "io": "x"},
+            {},
+            {"disk": {"bus": "virtio"}},
+            {"io": "x", "disk": {"bus": "virtio"}},
+        ),
+        ([{**A, "masquerade": {}}], [], [], [{**A, "masquerade": {}}]),
         # Lists whose items have no names are replaced.
         ({"keys": [{"key": "x"}]}, {}, {"keys": [{"key": "y"}]}, {"keys": [{"key": "y"}]}),
         ({"keys": [{"key": "x"}]}, {"keys": [{"key": "x"}]}, {}, {}),

@@ -7,12 +7,11 @@ import json
 import pytest
 from operators.wukong.multus import RESOURCE_NAME, NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
 from operators.wukong.networks import cni_config
-from operators.wukong.tests.worlds import ALL, definition, verdict, virtual_world
+from operators.wukong.tests.worlds import verdict, virtual_world
 from operators.wukong.types import IPConfig, Network
 
 from kubewright import Client, ObjectMeta, condition
 from kubewright.client.wait import deleted
-from kubewright.controlplane.definitions import load_definitions
 from kubewright.testing import virtual
 
 STATIC = IPConfig(mode="static", address="192.168.1.5/24", gateway="192.168.1.1", dns_servers=["192.168.1.2"])
@@ -141,8 +140,7 @@ async def test_a_given_attachment_that_does_not_exist_is_waited_for() -> None:
 
 @virtual
 async def test_without_multus_networks_fall_back_to_that_of_the_pod_until_it_is_installed() -> None:
-    without = [kinds for kinds in ALL if kinds != "multus"]
-    async with virtual_world(kinds=without) as world:
+    async with virtual_world(kinds=["kubevirt", "cdi"]) as world:
         created = await world.running(networks=[LAN])
         assert verdict(created, "NetworksConfigured") == (
             "False",
@@ -151,8 +149,7 @@ async def test_without_multus_networks_fall_back_to_that_of_the_pod_until_it_is_
         )
         assert [(each.name, each.nad_name) for each in created.status.networks] == [("default", None), ("lan", None)]
         assert [each.name for each in (await world.machine()).spec.template.spec.networks] == ["default"]
-        for loaded in load_definitions([definition("multus")]):
-            await world.client.create(loaded.value)
+        await world.install("multus")
         await world.client.wait_for(created, condition("NetworksConfigured"))
         assert [each.name for each in (await world.machine()).spec.template.spec.networks] == ["default", "lan"]
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from operators.wukong import WukongSnapshot, WukongSnapshotSpec
-from operators.wukong.kubevirt import VirtualMachine
+from operators.wukong import Wukong, WukongSnapshot, WukongSnapshotSpec
+from operators.wukong.cdi import DataVolume
+from operators.wukong.kubevirt import VirtualMachine, claim_of
 from operators.wukong.kubevirt_snapshots import (
     VirtualMachineRestore,
     VirtualMachineSnapshot,
     VirtualMachineSnapshotV1Alpha1,
 )
 from operators.wukong.simulators import DEFINITIONS
-from operators.wukong.tests.worlds import Scripts, World, virtual_world
+from operators.wukong.tests.worlds import Kinds, Scripts, World, virtual_world
 from operators.wukong.types import StartStrategy
 
 from kubewright import Field, Invalid, ObjectMeta
@@ -22,6 +23,8 @@ from kubewright.client import MergePatch
 from kubewright.client.wait import deleted
 from kubewright.controlplane.definitions import load_definitions
 from kubewright.testing import count_requests, virtual
+
+KINDS: tuple[Kinds, ...] = ("kubevirt", "snapshots", "cdi", "multus")
 
 
 async def take(world: World, name: str = "monday", of: str = "web") -> WukongSnapshot:
@@ -37,7 +40,7 @@ async def ends(world: World, phase: str, name: str = "monday", timeout: float = 
 
 @virtual
 async def test_a_snapshot_is_taken_once_and_goes_with_its_object() -> None:
-    async with virtual_world() as world:
+    async with virtual_world(kinds=KINDS) as world:
         await world.running()
         created = await take(world)
         taken = await ends(world, "Succeeded", timeout=9)
@@ -60,7 +63,7 @@ async def test_a_snapshot_is_taken_once_and_goes_with_its_object() -> None:
 
 @virtual
 async def test_a_snapshot_waits_for_its_machine() -> None:
-    async with virtual_world() as world:
+    async with virtual_world(kinds=KINDS) as world:
         await take(world)
         await world.settled()
         waiting = await world.client.get(WukongSnapshot, "monday")
@@ -71,7 +74,7 @@ async def test_a_snapshot_waits_for_its_machine() -> None:
 
 @virtual
 async def test_a_snapshot_without_a_machine_fails_in_the_end() -> None:
-    async with virtual_world() as world:
+    async with virtual_world(kinds=KINDS) as world:
         await take(world)
         failed = await ends(world, "Failed", timeout=301)
         assert failed.status.error == "there is no Wukong web"
@@ -84,7 +87,7 @@ async def test_a_snapshot_without_a_machine_fails_in_the_end() -> None:
 async def test_a_snapshot_that_kubevirt_cannot_take_has_failed() -> None:
     scripts = Scripts()
     scripts.snapshots.failing = {"monday"}
-    async with virtual_world(scripts=scripts) as world:
+    async with virtual_world(kinds=KINDS, scripts=scripts) as world:
         await world.running()
         await take(world)
         failed = await ends(world, "Failed", timeout=9)
@@ -93,7 +96,7 @@ async def test_a_snapshot_that_kubevirt_cannot_take_has_failed() -> None:
 
 @virtual
 async def test_a_snapshot_of_somebody_else_is_not_taken_for_ours() -> None:
-    async with virtual_world() as world:
+    async with virtual_world(kinds=KINDS) as world:
         await world.running()
         source = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web-vm"}
         theirs = {"metadata": {"name": "monday", "namespace": "default"}, "spec": {"source": source}}
@@ -127,7 +130,7 @@ def only_v1alpha1() -> list[CustomResourceDefinition]:
 
 
 async def test_what_a_snapshot_is_of_cannot_be_changed() -> None:
-    async with virtual_world() as world:
+    async with virtual_world(kinds=KINDS) as world:
         await take(world)
         with pytest.raises(Invalid, match="immutable"):
             await world.client.patch(WukongSnapshot, "monday", MergePatch({"spec": {"wukongName": "other"}}))
@@ -143,7 +146,7 @@ async def restored(world: World, phase: str, timeout: float = 60) -> str:
 
 @virtual
 async def test_a_machine_is_restored_once_it_is_stopped_and_keeps_its_new_volumes() -> None:
-    async with virtual_world() as world:
+    async with virtual_world(kinds=KINDS) as world:
         await world.running(disks=[world.disk("root", image="ubuntu:24.04"), world.disk("data")])
         await take(world)
         await ends(world, "Succeeded")
@@ -173,7 +176,7 @@ async def test_a_machine_is_restored_once_it_is_stopped_and_keeps_its_new_volume
 async def test_a_restore_that_fails_says_why() -> None:
     scripts = Scripts()
     scripts.snapshots.failing = {"web-monday"}
-    async with virtual_world(scripts=scripts) as world:
+    async with virtual_world(kinds=KINDS, scripts=scripts) as world:
         await world.create(start_strategy=StartStrategy(auto_start=False))
         await world.reaches("Stopped")
         await take(world)
@@ -185,7 +188,7 @@ async def test_a_restore_that_fails_says_why() -> None:
 
 @virtual
 async def test_a_restore_waits_for_its_snapshot_and_refuses_that_of_another_machine() -> None:
-    async with virtual_world() as world:
+    async with virtual_world(kinds=KINDS) as world:
         await world.create("other")
         await world.create(start_strategy=StartStrategy(auto_start=False), restore_from_snapshot="monday")
         assert await restored(world, "Waiting") == "there is no such WukongSnapshot"
@@ -196,7 +199,7 @@ async def test_a_restore_waits_for_its_snapshot_and_refuses_that_of_another_mach
 
 @virtual
 async def test_a_machine_that_is_deleted_after_a_restore_comes_back_with_the_restored_volumes() -> None:
-    async with virtual_world() as world:
+    async with virtual_world(kinds=KINDS) as world:
         await world.create(start_strategy=StartStrategy(auto_start=False))
         await world.reaches("Stopped")
         await take(world)
@@ -204,19 +207,18 @@ async def test_a_machine_that_is_deleted_after_a_restore_comes_back_with_the_res
         await world.change({"restoreFromSnapshot": "monday"})
         await restored(world, "Succeeded")
         await world.settled()
-        claim = await world.client.get(PersistentVolumeClaim, "restore-web-monday-root")
-        claim.metadata.owner_references = []
-        await world.client.update(claim)
-        await world.client.delete(await world.machine())
+        machine = await world.machine()
+        await world.client.delete(machine)
+        await world.client.wait_for(machine, deleted)
+        await world.reaches("Stopped")
         await world.settled()
         (volume,) = (await world.client.get(VirtualMachine, "web-vm")).spec.template.spec.volumes
-        assert volume.persistent_volume_claim is not None
-        assert volume.persistent_volume_claim.claim_name == "restore-web-monday-root"
+        assert claim_of(volume) == "restore-web-monday-root"
 
 
 @virtual
 async def test_a_guest_that_restarts_is_not_taken_for_a_machine_that_is_stopped() -> None:
-    async with virtual_world() as world:
+    async with virtual_world(kinds=KINDS) as world:
         await world.running()
         await take(world)
         await ends(world, "Succeeded")
@@ -230,7 +232,7 @@ async def test_a_guest_that_restarts_is_not_taken_for_a_machine_that_is_stopped(
 
 @virtual
 async def test_a_restore_that_is_done_is_not_done_again_when_somebody_deletes_its_object() -> None:
-    async with virtual_world() as world:
+    async with virtual_world(kinds=KINDS) as world:
         await world.create(start_strategy=StartStrategy(auto_start=False))
         await world.reaches("Stopped")
         await take(world)
@@ -244,19 +246,107 @@ async def test_a_restore_that_is_done_is_not_done_again_when_somebody_deletes_it
         await restored(world, "Succeeded")
 
 
+async def restore_root(world: World, **fields: object) -> Wukong:
+    """A Wukong that is stopped, and whose root disk has been restored."""
+    await world.create("web", start_strategy=StartStrategy(auto_start=False), **fields)
+    await world.reaches("Stopped")
+    await take(world)
+    await ends(world, "Succeeded")
+    await world.change({"restoreFromSnapshot": "monday"})
+    await restored(world, "Succeeded")
+    await world.settled()
+    return await world.get()
+
+
+async def delete_and_wait(world: World) -> None:
+    found = await world.get()
+    await world.client.delete(found)
+    await world.client.wait_for(found, deleted)
+    await world.settled()
+
+
+async def root_claim(world: World) -> str | None:
+    (volume,) = (await world.machine()).spec.template.spec.volumes
+    return claim_of(volume)
+
+
+RESTORED = "restore-web-monday-root"
+
+
+@pytest.mark.parametrize("image", [None, "ubuntu:24.04"])
 @virtual
-async def test_volumes_of_a_restore_are_retained_too() -> None:
-    """KubeVirt makes the machine their owner, which is deleted first."""
-    async with virtual_world() as world:
-        await world.create(start_strategy=StartStrategy(auto_start=False), volume_retention="Retain")
-        await world.reaches("Stopped")
-        await take(world)
-        await ends(world, "Succeeded")
-        await world.change({"restoreFromSnapshot": "monday"})
-        await restored(world, "Succeeded")
+async def test_the_next_wukong_of_the_name_gets_the_restored_content(image: str | None) -> None:
+    """KubeVirt makes the machine the owner of restored claims, and that is deleted first."""
+    async with virtual_world(kinds=KINDS) as world:
+        disks = [world.disk("root", image=image)]
+        await restore_root(world, disks=disks, volume_retention="Retain")
+        with count_requests(world.own) as requests:
+            await world.client.patch(Wukong, "web", MergePatch({"metadata": {"labels": {"x": "y"}}}))
+            await world.settled()
+        assert requests.attempts == []
+        await delete_and_wait(world)
+        assert await world.names(PersistentVolumeClaim) == {"web-root", RESTORED}
+        after = await world.running(disks=disks)
+        assert await root_claim(world) == RESTORED
+        assert [(each.pvc_name, each.bound) for each in after.status.volumes] == [(RESTORED, True)]
+        await delete_and_wait(world)
+        assert await world.names(PersistentVolumeClaim) == {"web-root"}, "which the second one has never had"
+
+
+@virtual
+async def test_volumes_of_before_a_restore_go_with_the_others_when_they_are_no_longer_retained() -> None:
+    async with virtual_world(kinds=KINDS) as world:
+        await restore_root(world, disks=[world.disk("root", image="ubuntu:24.04")], volume_retention="Retain")
+        await world.change({"volumeRetention": "Delete"})
+        await delete_and_wait(world)
+        assert (await world.names(PersistentVolumeClaim), await world.names(DataVolume)) == (set(), set())
+
+
+@virtual
+async def test_volumes_of_before_a_restore_are_retained_with_the_others() -> None:
+    async with virtual_world(kinds=KINDS) as world:
+        await restore_root(world)
+        await world.change({"volumeRetention": "Retain"})
         await world.settled()
-        created = await world.get()
-        await world.client.delete(created)
-        await world.client.wait_for(created, deleted)
+        for claim in await world.client.list(PersistentVolumeClaim):
+            assert claim.metadata.owner_references == []
+        await delete_and_wait(world)
+        assert await world.names(PersistentVolumeClaim) == {"web-root", RESTORED}
+
+
+@virtual
+async def test_a_machine_that_is_put_back_to_its_old_claim_by_hand_leaves_that_to_the_next_wukong() -> None:
+    async with virtual_world(kinds=KINDS) as world:
+        await restore_root(world, volume_retention="Retain")
+        volumes = [{"name": "root", "persistentVolumeClaim": {"claimName": "web-root"}}]
+        patch = MergePatch({"spec": {"template": {"spec": {"volumes": volumes}}}})
+        await world.client.patch(VirtualMachine, "web-vm", patch)
+        await world.becomes(lambda wukong: wukong.status.volumes[0].pvc_name == "web-root")
         await world.settled()
-        assert await world.names(PersistentVolumeClaim) == {"web-root", "restore-web-monday-root"}
+        await delete_and_wait(world)
+        await world.running()
+        assert await root_claim(world) == "web-root"
+
+
+@virtual
+async def test_a_restored_claim_that_was_deleted_with_its_machine_is_missed() -> None:
+    async with virtual_world(kinds=KINDS) as world:
+        await restore_root(world)
+        await world.client.delete(PersistentVolumeClaim, RESTORED)
+        await world.client.delete(await world.machine())
+        await world.client.wait_for(VirtualMachine, "web-vm", lambda machine: machine is not None)
+        await world.settled()
+        assert await root_claim(world) == "web-root"
+        assert await world.warnings("VolumeRecreated") == [
+            f"the claim {RESTORED} of root was deleted: web-root is used, without what the other one had"
+        ]
+
+
+@virtual
+async def test_the_claims_of_a_restore_go_with_their_wukong() -> None:
+    async with virtual_world(kinds=KINDS) as world:
+        await restore_root(world)
+        claim = await world.client.get(PersistentVolumeClaim, RESTORED)
+        assert [owner.kind for owner in claim.metadata.owner_references] == ["Wukong"]
+        await delete_and_wait(world)
+        assert await world.names(PersistentVolumeClaim) == set()
