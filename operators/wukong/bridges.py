@@ -2,7 +2,8 @@
 
 Each user has an annotation of its own on the policy. The last one to leave has the bridge removed from the nodes, waits
 until that is done, and deletes the policy: a deletion alone would leave the bridge. Both changes are guarded by the
-revision, so that nobody joins a bridge that is being removed without it being made again.
+revision, so that no Wukong joins a bridge that is being removed without it being made again. A Wukong that was deleted
+while no bridges were made (`--nmstate off`) has left its annotation behind, and does not count.
 
 The interface below a bridge must be one that the nodes do not need themselves: it gets no address, and neither does the
 bridge.
@@ -16,7 +17,7 @@ import re
 from hashlib import sha256
 from typing import NamedTuple
 
-from kubewright import Client, ObjectMeta, Request
+from kubewright import Manager, ObjectMeta, Request
 from kubewright.api.markers import JSONObject
 from kubewright.patterns import NotYet, get_condition
 
@@ -80,7 +81,7 @@ class Bridge(NamedTuple):
         return {"interfaces": [{"name": self.port, "type": "vlan", "state": "up", "vlan": vlan}, bridge]}
 
     def absent_state(self) -> JSONObject:
-        """The interfaces, as they are to be when nobody uses them."""
+        """The interfaces, as they are to be when they have no user."""
         gone: list[JSONObject] = [{"name": self.name, "type": _TYPES[self.type], "state": "absent"}]
         if self.vlan_id is not None:
             gone.append({"name": self.port, "type": "vlan", "state": "absent"})
@@ -93,8 +94,9 @@ _TYPES = {"bridge": "linux-bridge", "ovs": "ovs-bridge"}
 class Bridges:
     """A `NodeNetworks` that makes and removes bridges."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, manager: Manager) -> None:
+        self._client = manager.client
+        self._cache = manager.cache
         self._joining = asyncio.Lock()
 
     def tags(self, network: Network) -> bool:
@@ -123,9 +125,9 @@ class Bridges:
         waiting: list[str] = []
         for policy in await self._client.list(NodeNetworkConfigurationPolicy, labels={BRIDGE_LABEL: True}):
             if user in policy.metadata.annotations and policy.metadata.name not in kept:
-                waiting += await self._leave(policy, user)
-        if waiting:
-            raise NotYet(f"bridges are being removed from nodes: {'; '.join(waiting)}", after=2)
+                waiting.append(await self._leave(policy, user))
+        if any(waiting):
+            raise NotYet(f"bridges are being removed from nodes: {'; '.join(filter(None, waiting))}", after=2)
 
     async def _join(self, wukong: Wukong, bridge: Bridge) -> NodeNetworkConfigurationPolicy:
         user = USER_PREFIX + wukong.metadata.uid
@@ -146,30 +148,57 @@ class Bridges:
     async def _check_conflicts(self, bridge: Bridge) -> None:
         for policy in await self._client.list(NodeNetworkConfigurationPolicy, labels={BRIDGE_LABEL: True}):
             other = bridge_in(policy)
-            if other is not None and bridge.conflicts(other):
-                users = ", ".join(str(key) for key in users_of(policy))
+            if other is None or not bridge.conflicts(other):
+                continue
+            present = await self._present(policy)
+            if present:
+                users = ", ".join(str(key) for key in present.values())
                 raise BridgeConflict(
                     f"the bridge {bridge.name} on {bridge.port} is wanted, and {users} has {other.name} on "
                     f"{other.port}: share that, choose another bridgeName and physicalInterface, or nodes that "
                     "differ in a label of their nodeSelector"
                 )
+            waiting = await self._remove(policy)
+            if waiting:
+                raise NotYet(f"a bridge without users is being removed from nodes: {waiting}", reason="NMStatePending")
 
-    async def _leave(self, policy: NodeNetworkConfigurationPolicy, user: str) -> list[str]:
+    async def _leave(self, policy: NodeNetworkConfigurationPolicy, user: str) -> str:
         """Leave a policy; what is to be waited for, if it goes with us."""
-        if len(users_of(policy)) > 1:
-            del policy.metadata.annotations[user]
-            await self._client.patch(policy, lock=True)
-            return []
+        present = await self._present(policy)
+        present.pop(user, None)
+        if not present:
+            return await self._remove(policy)
+        for each in users_in(policy).keys() - present.keys():
+            del policy.metadata.annotations[each]
+        await self._client.patch(policy, lock=True)
+        return ""
+
+    async def _remove(self, policy: NodeNetworkConfigurationPolicy) -> str:
+        """Have the bridge removed from the nodes, and then delete its policy; what is to be waited for until then."""
         bridge = bridge_in(policy)
         if bridge is not None:
             policy.spec.desired_state = bridge.absent_state()
             policy = await self._client.patch(policy, lock=True)
             problem = await self._pending(policy)
             if problem:
-                return [f"{bridge.name}: {problem}"]
+                return f"{bridge.name}: {problem}"
         revision = policy.metadata.resource_version
         await self._client.delete(policy, uid=policy.metadata.uid, resource_version=revision, missing_ok=True)
-        return []
+        return ""
+
+    async def _present(self, policy: NodeNetworkConfigurationPolicy) -> dict[str, Request]:
+        """The users of a policy, without those that are known to be gone."""
+        namespaces, present = self._cache.namespaces, dict[str, Request]()
+        for user, key in users_in(policy).items():
+            if (namespaces and key.namespace not in namespaces) or await self._exists(key, user):
+                present[user] = key
+        return present
+
+    async def _exists(self, key: Request, user: str) -> bool:
+        found = await self._client.find(Wukong, key)
+        if found is None or USER_PREFIX + found.metadata.uid != user:  # the cache may lag behind the policy
+            found = await self._client.find(Wukong, key, consistency="live")
+        return found is not None and USER_PREFIX + found.metadata.uid == user
 
     async def _pending(self, policy: NodeNetworkConfigurationPolicy) -> str:
         """What is missing until all nodes are as the policy says now; empty when they are. Raises `BridgeFailed`."""
@@ -192,7 +221,7 @@ def _is_made(network: Network) -> bool:
 
 
 def bridge_in(policy: NodeNetworkConfigurationPolicy) -> Bridge | None:
-    """The bridge that a policy is about; None when somebody has taken that away."""
+    """The bridge that a policy is about; None when its annotation is missing or damaged."""
     try:
         name, type_, interface, vlan_id, selector = json.loads(policy.metadata.annotations[BRIDGE_LABEL])
         return Bridge(name, type_, interface, vlan_id, tuple((key, value) for key, value in selector))
@@ -202,5 +231,11 @@ def bridge_in(policy: NodeNetworkConfigurationPolicy) -> Bridge | None:
 
 def users_of(policy: NodeNetworkConfigurationPolicy) -> list[Request]:
     """The Wukongs that use a policy."""
-    keys = [value for name, value in policy.metadata.annotations.items() if name.startswith(USER_PREFIX)]
-    return [Request(namespace, name) for namespace, _, name in (key.partition("/") for key in keys)]
+    return list(users_in(policy).values())
+
+
+def users_in(policy: NodeNetworkConfigurationPolicy) -> dict[str, Request]:
+    """The same, by the names of their annotations."""
+    annotations = policy.metadata.annotations
+    keys = {name: value.partition("/") for name, value in annotations.items() if name.startswith(USER_PREFIX)}
+    return {user: Request(namespace, name) for user, (namespace, _, name) in keys.items() if namespace and name}

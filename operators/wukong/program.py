@@ -27,24 +27,12 @@ from .reconciler import WukongReconciler
 from .snapshot_types import WukongSnapshot
 from .snapshots import WukongSnapshotReconciler
 from .types import Wukong
-from .watches import (
-    ATTACHMENTS,
-    CLAIMS,
-    CLASSES,
-    SECRETS,
-    SNAPSHOTS,
-    WUKONGS,
-    enactment_users,
-    index_references,
-    instance_owner,
-    policy_users,
-    referring,
-)
+from .watches import enactment_users, index_references, instance_owner, policy_users, referring
 from .webhooks import check_wukong, default_wukong
 
 
 class Options(Model):
-    """What the operator may be told."""
+    """The options of the operator."""
 
     nmstate: Annotated[
         Literal["off", "before", "after"],
@@ -58,7 +46,7 @@ DEFAULTS = Options()
 def setup(manager: Manager, options: Options = DEFAULTS) -> None:
     """A controller of Wukongs, which all that they depend on wakes, one of their snapshots, and the webhooks."""
     index_references(manager.cache)
-    nodes = NoNodeNetworks() if options.nmstate == "off" else Bridges(manager.client)
+    nodes = NoNodeNetworks() if options.nmstate == "off" else Bridges(manager)
     set_up_wukongs(manager, nodes, nodes_first=options.nmstate != "after")
     set_up_snapshots(manager)
     serve_webhooks(manager, default_wukong, check_wukong)
@@ -80,15 +68,15 @@ def set_up_wukongs(manager: Manager, nodes: NodeNetworks, *, nodes_first: bool) 
     builder = (
         controller_for(manager, Wukong, workers=8)
         .owns(Secret, labels={PART_LABEL: True})
-        .owns(VirtualMachine, DataVolume, NetworkAttachmentDefinition, optional=True)
+        .owns(VirtualMachine, NetworkAttachmentDefinition, optional=True)
         .owns(VirtualMachineRestore, VirtualMachineRestoreV1Alpha1, optional=True)
         .watches(VirtualMachineInstance, instance_owner, optional=True)
-        .watches(PersistentVolumeClaim, referring(manager, CLAIMS))
-        .watches(DataVolume, referring(manager, CLAIMS), optional=True)
-        .watches(NetworkAttachmentDefinition, referring(manager, ATTACHMENTS), optional=True)
-        .watches(StorageClass, referring(manager, CLASSES))
-        .watches(WukongSnapshot, referring(manager, SNAPSHOTS))
-        .watches_metadata(Secret, referring(manager, SECRETS))
+        .watches(PersistentVolumeClaim, referring(manager, PersistentVolumeClaim))
+        .watches(DataVolume, referring(manager, DataVolume), optional=True)
+        .watches(NetworkAttachmentDefinition, referring(manager, NetworkAttachmentDefinition), optional=True)
+        .watches(StorageClass, referring(manager, StorageClass))
+        .watches(WukongSnapshot, referring(manager, WukongSnapshot))
+        .watches_metadata(Secret, referring(manager, Secret))
     )
     if isinstance(nodes, Bridges):
         watch_nodes(manager, builder)
@@ -105,8 +93,8 @@ def set_up_wukongs(manager: Manager, nodes: NodeNetworks, *, nodes_first: bool) 
 
 def watch_nodes(manager: Manager, builder: Builder[Wukong]) -> None:
     """What bridges need besides."""
-    builder.watches(NodeNetworkConfigurationPolicy, policy_users, optional=True)
-    builder.watches(NodeNetworkConfigurationEnactment, enactment_users(manager.client), optional=True)
+    builder.watches(NodeNetworkConfigurationPolicy, policy_users(manager), optional=True)
+    builder.watches(NodeNetworkConfigurationEnactment, enactment_users(manager), optional=True)
     manager.require(Permission(NodeNetworkConfigurationPolicy, "create", "patch", "delete"))
 
 
@@ -116,7 +104,7 @@ def set_up_snapshots(manager: Manager) -> None:
     (
         controller_for(manager, WukongSnapshot)
         .owns(VirtualMachineSnapshot, VirtualMachineSnapshotV1Alpha1, optional=True)
-        .watches(Wukong, referring(manager, WUKONGS, WukongSnapshot))
+        .watches(Wukong, referring(manager, Wukong, by=WukongSnapshot))
         .complete(reconciler)
     )
     manager.require(Permission(VirtualMachineSnapshot, "create"))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-from kubewright import CachedClient, Manager, Request, mapped
+from kubewright import Manager, Request, mapped
 from kubewright.api import Object
 from kubewright.api.resources import resource_info
 from kubewright.cache import Cache
@@ -17,40 +15,36 @@ from .retention import claim_names
 from .snapshot_types import WukongSnapshot
 from .types import Wukong
 
-SECRETS, ATTACHMENTS, CLASSES, SNAPSHOTS = "sshKeySecret", "nadNames", "storageClassNames", "restoreFromSnapshot"
-CLAIMS = "pvcNames"
-"""Indexes of Wukongs."""
-WUKONGS = "wukongName"
-"""An index of WukongSnapshots."""
+REFERENCES = "references"
+"""The index of Wukongs and snapshots, by kind and name of what they refer to: see `references`."""
 
 
 def index_references(cache: Cache) -> None:
     """Let Wukongs and snapshots be found by what they refer to."""
-    indexes: dict[str, Callable[[Wukong], Iterable[str | None]]] = {
-        SECRETS: lambda wukong: [wukong.spec.ssh_key_secret],
-        ATTACHMENTS: lambda wukong: [network.nad_name for network in wukong.spec.networks],
-        CLAIMS: claim_names,
-        CLASSES: lambda wukong: [disk.storage_class_name for disk in wukong.spec.disks],
-        SNAPSHOTS: lambda wukong: [wukong.spec.restore_from_snapshot],
-    }
-    for name, values in indexes.items():
-        cache.index(Wukong, name, _given(values))
-    cache.index(WukongSnapshot, WUKONGS, lambda snapshot: [snapshot.spec.wukong_name])
+    cache.index(Wukong, REFERENCES, references)
+    cache.index(WukongSnapshot, REFERENCES, lambda snapshot: [f"Wukong/{snapshot.spec.wukong_name}"])
 
 
-def _given(values: Callable[[Wukong], Iterable[str | None]]) -> Callable[[Wukong], Iterable[str]]:
-    return lambda wukong: [value for value in values(wukong) if value is not None]
+def references(wukong: Wukong) -> list[str]:
+    """What a Wukong refers to, and the names of its volumes."""
+    spec = wukong.spec
+    found = [("Secret", spec.ssh_key_secret), ("WukongSnapshot", spec.restore_from_snapshot)]
+    found += [("NetworkAttachmentDefinition", network.nad_name) for network in spec.networks]
+    found += [("StorageClass", disk.storage_class_name) for disk in spec.disks]
+    found += [(kind, name) for name in claim_names(wukong) for kind in ("PersistentVolumeClaim", "DataVolume")]
+    return [f"{kind}/{name}" for kind, name in found if name is not None]
 
 
-def referring(manager: Manager, index: str, kind: type[Object] = Wukong) -> Handler[Request]:
-    """The Wukongs, or objects of another kind, that refer to an object by its name."""
+def referring(manager: Manager, referred: type[Object], *, by: type[Object] = Wukong) -> Handler[Request]:
+    """The Wukongs, or objects of another kind, that refer to an object of this kind by its name."""
+    kind = resource_info(referred).gvk.kind
 
-    async def referring_to(referred: Object) -> list[Request]:
-        informers = manager.cache.informers(resource_info(kind).gvk)
+    async def referring_to(there: Object) -> list[Request]:
+        informers = manager.cache.informers(resource_info(by).gvk)
         if not informers or not all(informer.is_settled for informer in informers):
             return []  # all of them are reconciled once they are known
-        metadata = referred.metadata
-        found = await manager.client.list(kind, namespace=metadata.namespace or None, index=(index, metadata.name))
+        name, namespace = there.metadata.name, there.metadata.namespace or None
+        found = await manager.client.list(by, namespace=namespace, index=(REFERENCES, f"{kind}/{name}"))
         return [each.key for each in found]
 
     return mapped(referring_to)
@@ -63,18 +57,23 @@ def instance_owner(instance: VirtualMachineInstance) -> list[Request]:
     return [Request(instance.metadata.namespace, name)] if suffix and not rest and name else []
 
 
-@mapped
-def policy_users(policy: NodeNetworkConfigurationPolicy) -> list[Request]:
+def policy_users(manager: Manager) -> Handler[Request]:
     """The Wukongs that use a bridge."""
-    return users_of(policy)
+    return mapped(lambda policy: _watched_users(manager, policy))
 
 
-def enactment_users(client: CachedClient) -> Handler[Request]:
+def enactment_users(manager: Manager) -> Handler[Request]:
     """The Wukongs that use the bridge that a node has been given."""
 
     async def wukongs(enactment: NodeNetworkConfigurationEnactment) -> list[Request]:
         name = enactment.metadata.labels.get(POLICY_LABEL, "")
-        policy = await client.find(NodeNetworkConfigurationPolicy, name) if name else None
-        return users_of(policy) if policy is not None else []
+        policy = await manager.client.find(NodeNetworkConfigurationPolicy, name) if name else None
+        return _watched_users(manager, policy) if policy is not None else []
 
     return mapped(wukongs)
+
+
+def _watched_users(manager: Manager, policy: NodeNetworkConfigurationPolicy) -> list[Request]:
+    """Those in the namespaces of this program: a bridge may have users of other programs as well."""
+    namespaces = manager.cache.namespaces
+    return [user for user in users_of(policy) if not namespaces or user.namespace in namespaces]

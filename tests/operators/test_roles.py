@@ -157,6 +157,20 @@ async def use_wukong(user: Client) -> None:
     await user.wait_for(kept, deleted)
 
 
+async def use_wukong_with_bridges(user: Client) -> None:
+    await use_wukong(user)
+    lan = wukong.Network(name="lan", type="bridge", physical_interface="eth1")
+    disk = wukong.Disk(name="root", size="1Gi", storage_class_name="standard")
+    names = ("first", "second")
+    for name in names:
+        spec = wukong.WukongSpec(cpu=1, disks=[disk], networks=[lan])
+        await user.create(wukong.Wukong(metadata=ObjectMeta(name=name, namespace="default"), spec=spec))
+        await user.wait_for(wukong.Wukong, name, Field("status.phase").equals("Running"))
+    for name in names:
+        await user.delete(wukong.Wukong, name)
+        await user.wait_for(wukong.Wukong, name, deleted)
+
+
 class AnyRegistry:
     """Has every image."""
 
@@ -212,6 +226,12 @@ OPERATORS = {
         wukong.setup,
         [wukong.Wukong, wukong.WukongSnapshot, simulators.DEFINITIONS],
         use_wukong,
+        others=simulators.setup,
+    ),
+    "wukong-with-bridges": Operator(
+        partial(wukong.setup, options=wukong.Options(nmstate="before")),
+        [wukong.Wukong, wukong.WukongSnapshot, simulators.DEFINITIONS],
+        use_wukong_with_bridges,
         others=simulators.setup,
     ),
 }

@@ -6,19 +6,23 @@ import asyncio
 import json
 
 import pytest
-from operators.wukong.bridges import Bridge, users_of
+from operators.wukong import Wukong
+from operators.wukong.bridges import USER_PREFIX, Bridge, Bridges, users_of
 from operators.wukong.multus import NetworkAttachmentDefinition
 from operators.wukong.nmstate import NodeNetworkConfigurationPolicy
-from operators.wukong.tests.worlds import Scripts, World, definition, verdict, virtual_world
+from operators.wukong.tests.worlds import Kinds, Scripts, World, verdict, virtual_world
 from operators.wukong.types import Network
 
-from kubewright import Client
+from kubewright import Request
+from kubewright.client import MergePatch
 from kubewright.client.wait import deleted
-from kubewright.controlplane.definitions import load_definitions
+from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.testing import virtual
 
 LAN = Network(name="lan", type="bridge", physical_interface="eth1")
 TAGGED = Network(name="lan", type="bridge", physical_interface="eth1", vlan_id=7)
+
+KINDS: tuple[Kinds, ...] = ("kubevirt", "multus", "nmstate")
 
 
 async def policies(world: World) -> list[NodeNetworkConfigurationPolicy]:
@@ -78,7 +82,7 @@ def test_nodes_that_differ_may_have_different_bridges_of_one_name() -> None:
 
 @virtual
 async def test_by_default_nodes_are_left_alone() -> None:
-    async with virtual_world() as world:
+    async with virtual_world(kinds=KINDS) as world:
         await world.running(networks=[TAGGED])
         assert await policies(world) == []
         found = await world.client.get(NetworkAttachmentDefinition, "web-lan-nad")
@@ -87,7 +91,7 @@ async def test_by_default_nodes_are_left_alone() -> None:
 
 @virtual
 async def test_a_bridge_is_shared_and_removed_from_the_nodes_with_its_last_user() -> None:
-    async with virtual_world(nmstate="before") as world:
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
         first = await world.running("a", networks=[TAGGED])
         second = await world.running("b", networks=[TAGGED])
         (policy,) = await policies(world)
@@ -110,7 +114,7 @@ async def test_a_bridge_is_shared_and_removed_from_the_nodes_with_its_last_user(
 
 @virtual
 async def test_two_users_that_leave_at_once_remove_the_bridge() -> None:
-    async with virtual_world(nmstate="before") as world:
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
         both = [await world.running(name, networks=[LAN]) for name in ("a", "b")]
         await asyncio.gather(*(world.client.delete(each) for each in both))
         for each in both:
@@ -123,7 +127,7 @@ async def test_two_users_that_leave_at_once_remove_the_bridge() -> None:
 async def test_a_bridge_that_is_being_removed_is_made_again_for_a_new_user() -> None:
     scripts = Scripts()
     scripts.nmstate.step = 30
-    async with virtual_world(nmstate="before", scripts=scripts) as world:
+    async with virtual_world(nmstate="before", kinds=KINDS, scripts=scripts) as world:
         first = await world.client.create(world.wukong("a", networks=[LAN]))
         await world.reaches("Running", "a")
         await world.client.delete(first)
@@ -142,7 +146,7 @@ async def test_a_bridge_that_is_being_removed_is_made_again_for_a_new_user() -> 
 
 @virtual
 async def test_a_network_that_is_removed_leaves_its_bridge() -> None:
-    async with virtual_world(nmstate="before") as world:
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
         await world.running(networks=[LAN])
         await world.change({"networks": []})
         await world.client.wait_for(NodeNetworkConfigurationPolicy, Bridge.of(LAN).policy_name, deleted)
@@ -154,7 +158,7 @@ async def test_a_network_that_is_removed_leaves_its_bridge() -> None:
 async def test_a_bridge_that_cannot_be_made_is_an_error_that_names_the_reason() -> None:
     scripts = Scripts()
     scripts.nmstate.failing = {"br-lan"}
-    async with virtual_world(nmstate="before", scripts=scripts) as world:
+    async with virtual_world(nmstate="before", kinds=KINDS, scripts=scripts) as world:
         await world.create(networks=[LAN])
         await world.settled()
         failed = await world.get()
@@ -168,7 +172,7 @@ async def test_a_bridge_that_cannot_be_made_is_an_error_that_names_the_reason() 
 
 @virtual
 async def test_a_bridge_that_is_wanted_on_another_interface_is_refused() -> None:
-    async with virtual_world(nmstate="before") as world:
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
         await world.running("a", networks=[LAN])
         await world.create("b", networks=[TAGGED])
         await world.settled()
@@ -180,20 +184,15 @@ async def test_a_bridge_that_is_wanted_on_another_interface_is_refused() -> None
 
 @virtual
 async def test_without_nmstate_a_condition_says_so_and_its_installation_is_noticed() -> None:
-    async with virtual_world(nmstate="before", kinds=["kubevirt", "cdi", "multus"]) as world:
+    async with virtual_world(nmstate="before") as world:
         created = await world.create(networks=[LAN])
         await world.settled()
         found = verdict(await world.get(), "NetworksConfigured")
         assert found is not None
         assert found[:2] == ("False", "NMStateMissing")
-        await install_nmstate(world.client)
+        await world.install("nmstate")
         await world.becomes(lambda wukong: verdict(wukong, "NetworksConfigured") != found, timeout=9)
         await world.client.delete(created)
-
-
-async def install_nmstate(client: Client) -> None:
-    for loaded in load_definitions([definition("nmstate")]):
-        await client.create(loaded.value)
 
 
 def test_nodes_that_are_selected_by_different_labels_may_be_the_same() -> None:
@@ -206,9 +205,117 @@ def test_nodes_that_are_selected_by_different_labels_may_be_the_same() -> None:
 
 @virtual
 async def test_of_two_that_want_one_bridge_differently_at_once_one_is_refused() -> None:
-    async with virtual_world(nmstate="before") as world:
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
         await world.create("a", networks=[LAN])
         await world.create("b", networks=[Network(name="lan", type="bridge", physical_interface="eth2")])
         await world.settled()
         assert len(await world.names(NodeNetworkConfigurationPolicy)) == 1
         assert sorted([(await world.get(name)).status.phase for name in ("a", "b")]) == ["Error", "Running"]
+
+
+async def annotate(world: World, annotations: dict[str, str]) -> None:
+    patch = MergePatch({"metadata": {"annotations": annotations}})
+    await world.client.patch(NodeNetworkConfigurationPolicy, Bridge.of(LAN).policy_name, patch)
+
+
+@virtual
+async def test_users_of_a_bridge_in_namespaces_of_other_operators_are_not_reconciled_and_keep_it() -> None:
+    async with virtual_world(nmstate="before", kinds=KINDS, namespaces=["default"]) as world:
+        created = await world.running(networks=[LAN])
+        await annotate(world, {f"{USER_PREFIX}1": "elsewhere/other"})
+        await world.settled()
+        assert Request("elsewhere", "other") not in world.manager.controllers[0].recent
+        await world.client.delete(created)
+        await world.client.wait_for(created, deleted)
+        (policy,) = await policies(world)
+        assert list(map(str, users_of(policy))) == ["elsewhere/other"]
+        assert world.scripts.nmstate.interfaces["node-1"] == {"br-lan"}
+
+
+async def vanish(world: World, name: str) -> None:
+    """Delete a Wukong as when no operator makes bridges: it does not leave its own."""
+    wukong = await world.get(name)
+    await world.client.patch(Wukong, name, MergePatch({"metadata": {"finalizers": None}}))
+    await world.client.delete(wukong)
+    await world.client.wait_for(wukong, deleted)
+
+
+@virtual
+async def test_a_user_that_was_deleted_without_leaving_does_not_keep_the_bridge() -> None:
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
+        last = await world.running("a", networks=[LAN])
+        await world.running("b", networks=[LAN])
+        await annotate(world, {f"{USER_PREFIX}1": "damaged"})
+        await vanish(world, "b")
+        await world.client.delete(last)
+        await world.client.wait_for(last, deleted)
+        assert await policies(world) == []
+        assert world.scripts.nmstate.interfaces["node-1"] == set()
+
+
+@virtual
+async def test_a_bridge_without_users_makes_room_for_another_one() -> None:
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
+        await world.running("a", networks=[LAN])
+        await vanish(world, "a")
+        await world.running("b", networks=[TAGGED])
+        (policy,) = await policies(world)
+        assert list(map(str, users_of(policy))) == ["default/b"]
+        assert world.scripts.nmstate.interfaces["node-1"] == {"br-lan", "eth1.7"}
+
+
+@virtual
+async def test_a_user_that_the_cache_does_not_know_yet_keeps_the_bridge() -> None:
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
+        first = await world.running("a", networks=[LAN])
+        world.faults.silence_open_watches(lambda target: target.resource == "wukongs")
+        second = await world.create("b", networks=[LAN])
+        await annotate(world, {USER_PREFIX + second.metadata.uid: "default/b"})
+        await world.settled()
+        await Bridges(world.manager).release(first, everything=True)
+        (policy,) = await policies(world)
+        assert list(map(str, users_of(policy))) == ["default/b"]
+        assert policy.spec.desired_state == Bridge.of(LAN).desired_state()
+
+
+@pytest.mark.parametrize("verb", ["patch", "delete"])
+@virtual
+async def test_a_bridge_that_is_joined_while_its_last_user_leaves_stays(verb: str) -> None:
+    """Both requests of the one that leaves are refused when another Wukong was faster."""
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
+        first = await world.running("a", networks=[LAN])
+        (before,) = await policies(world)
+        leaving, joined = asyncio.Event(), asyncio.Event()
+
+        def leaves(target: Target) -> bool:
+            is_it = (target.verb, target.resource) == (verb, "nodenetworkconfigurationpolicies")
+            if is_it:
+                leaving.set()
+            return is_it
+
+        world.faults.delay(leaves, until=joined)
+        await world.client.delete(first)
+        await leaving.wait()
+        await world.create("b", networks=[LAN])
+        await world.client.wait_for(before, lambda policy: len(users_of(policy)) == 2)
+        joined.set()
+        await world.client.wait_for(first, deleted)
+        await world.reaches("Running", "b")
+        (after,) = await policies(world)
+        assert after.metadata.uid == before.metadata.uid
+        assert list(map(str, users_of(after))) == ["default/b"]
+        assert world.scripts.nmstate.interfaces["node-1"] == {"br-lan"}
+        if verb == "patch":
+            assert after.metadata.generation == before.metadata.generation, "it was never to be absent"
+
+
+@virtual
+async def test_with_nmstate_off_the_bridges_that_stay_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async with virtual_world() as world:
+        created = await world.running(networks=[LAN])
+        await world.client.delete(created)
+        await world.client.wait_for(created, deleted)
+    assert (
+        "default/web is deleted with --nmstate off: bridges that were made on nodes for its networks lan stay"
+        in caplog.text
+    )

@@ -6,13 +6,18 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from hashlib import sha256
 
 import pytest
-from operators.wukong import Wukong, WukongReconciler
+from operators.conftest import AsOperator
+from operators.wukong import Options, Wukong, WukongReconciler, setup
+from operators.wukong.bridges import users_of
 from operators.wukong.cdi import DataVolume
 from operators.wukong.context import NodeNetworks, NoNodeNetworks
 from operators.wukong.kubevirt import VirtualMachine, VirtualMachineInstance
 from operators.wukong.multus import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
+from operators.wukong.nmstate import NodeNetworkConfigurationPolicy
 from operators.wukong.tests.worlds import World, verdict
 from operators.wukong.types import CloudInitUser, Network, StartStrategy
 
@@ -189,6 +194,35 @@ async def test_item_95_nodes_are_configured_before_or_after_the_attachments(worl
     assert nodes.seen == []
     await direct.reconcile(created)
     assert nodes.seen == [("web", set() if nodes_first else {"web-lan-nad"})]
+
+
+async def test_item_95_a_bridge_is_shared_by_wukongs_and_removed_with_the_last_of_them(
+    world: World, namespace: str, as_operator: AsOperator, running: Running
+) -> None:
+    """In one namespace, with the role that this takes."""
+    set_up = partial(setup, options=Options(nmstate="before"))
+    manager = Manager(await as_operator(set_up), namespaces=[namespace], webhook_address="0")
+    set_up(manager)
+    bridge = f"br-{sha256(namespace.encode()).hexdigest()[:8]}"
+    networks = [Network(name="lan", type="bridge", bridge_name=bridge, physical_interface=bridge.replace("br", "eth"))]
+    async with running(manager):
+        halted = StartStrategy(auto_start=False)
+        for name in ("a", "b"):
+            await world.create(name, networks=networks, start_strategy=halted)
+            await world.reaches("Stopped", name)
+        (policy,) = await made_policies(world, bridge)
+        assert [str(user) for user in users_of(policy)] == [f"{namespace}/a", f"{namespace}/b"]
+        for name, left in (("a", 1), ("b", 0)):
+            wukong = await world.get(name)
+            await world.client.delete(wukong)
+            await world.client.wait_for(wukong, deleted)
+            assert len(await made_policies(world, bridge)) == left
+            assert (bridge in world.scripts.nmstate.interfaces["node-1"]) == bool(left)
+
+
+async def made_policies(world: World, bridge: str) -> list[NodeNetworkConfigurationPolicy]:
+    found = await world.client.list(NodeNetworkConfigurationPolicy)
+    return [policy for policy in found if bridge in policy.metadata.name]
 
 
 async def test_item_96_an_image_is_a_data_volume_and_anything_else_a_claim(world: World) -> None:
