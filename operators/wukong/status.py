@@ -83,7 +83,10 @@ def _report_ready(
 ) -> None:
     wukong = context.object
     if problem is not None and (machine is None or is_failure(problem)):
-        set_condition(wukong, READY, False, reason_of(problem), message_of(problem))
+        reason, message = reason_of(problem), message_of(problem)
+        is_reported = any(each.message == message for each in wukong.status.conditions if each.type != READY)
+        if set_condition(wukong, READY, False, reason, message) and is_failure(problem) and not is_reported:
+            context.events.warning(wukong, reason, message)
     elif phase == "Running" and instance is not None:
         set_condition(wukong, READY, True, "VMRunning", f"the machine runs on {instance.status.node_name or 'a node'}")
     elif phase == "Error" and instance is not None:

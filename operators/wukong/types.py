@@ -245,6 +245,11 @@ class WukongSpec(Model):
             "self.filter(network, has(network.primary) && network.primary).size() <= 1",
             message="at most one network can be primary",
         ),
+        Rule(
+            f"!self.exists(network, network.name == '{DEFAULT_NETWORK}') || "
+            "!self.exists(network, has(network.primary) && network.primary)",
+            message=f"a primary network replaces the network {DEFAULT_NETWORK}: remove one of them",
+        ),
     ] = []
     disks: Annotated[
         list[Disk],

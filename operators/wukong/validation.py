@@ -139,6 +139,9 @@ def _networks(networks: list[Network]) -> Iterator[FieldCause]:
     primary = [network.name for network in networks if network.primary]
     if len(primary) > 1:
         yield FieldCause.invalid("spec.networks", ", ".join(primary), "at most one network can be primary")
+    if primary and any(network.name == DEFAULT_NETWORK for network in networks):
+        detail = f"a primary network replaces the network {DEFAULT_NETWORK}: remove one of them"
+        yield FieldCause.invalid("spec.networks", primary[0], detail)
 
 
 def _pod_network(path: str, network: Network) -> Iterator[FieldCause]:

@@ -1,4 +1,4 @@
-"""What the API server asks about Wukongs: defaults that a schema cannot express, and all mistakes at once."""
+"""The admission of Wukongs: defaults that a schema cannot express, and all mistakes at once."""
 
 from __future__ import annotations
 

@@ -117,6 +117,9 @@ MISTAKES = {
         "spec.networks",
         "at most one network can be primary",
     ),
+    "a primary network beside the pod's own": Mistake(
+        f"{LAN}.primary", True, "spec.networks", "a primary network replaces the network default"
+    ),
     "a user without a name": Mistake("cloudInitUser.name", "", "spec.cloudInitUser.name", "at least 1 chars"),
     "a gpu without a device": Mistake("gpus.0.deviceName", "", "spec.gpus[0].deviceName", "at least 1 chars"),
     "a secret with a bad name": Mistake("sshKeySecret", "My Keys", "spec.sshKeySecret", "should match"),
