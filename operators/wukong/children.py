@@ -21,7 +21,7 @@ UID_LABEL = "vm.novasphere.dev/wukong-uid"
 RETAINED_LABEL = "vm.novasphere.dev/retained-from"
 """On volumes that outlive their Wukong: its name."""
 DISK_LABEL = "vm.novasphere.dev/disk"
-"""On retained claims that are not named after their disk: which one that is."""
+"""On claims of a restore, which are not named after their disk: which one that is."""
 
 MADE_FOR = "madeFor"
 """An index of children, by the uid of their controller, `retained_by` and `restored_for`."""
@@ -91,7 +91,7 @@ def retained_by(wukong: Wukong) -> str:
 
 
 def restored_for(wukong: Wukong) -> str:
-    """The value of `MADE_FOR` of retained claims with a `DISK_LABEL`, for any Wukong of the name."""
+    """The value of `MADE_FOR` of claims with a `DISK_LABEL`, for any Wukong of the name."""
     return f"restored/{wukong.metadata.name}"
 
 
@@ -115,6 +115,6 @@ def _made_for(child: Object) -> list[str]:
     values = [each.uid for each in metadata.owner_references if each.controller]
     if RETAINED_LABEL in metadata.labels:
         values.append(f"retained/{metadata.labels.get(UID_LABEL)}")
-        if DISK_LABEL in metadata.labels:
-            values.append(f"restored/{metadata.labels[RETAINED_LABEL]}")
+    if DISK_LABEL in metadata.labels:
+        values.append(f"restored/{metadata.labels.get(WUKONG_LABEL)}")
     return values

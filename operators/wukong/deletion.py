@@ -18,7 +18,7 @@ from .children import WUKONG_LABEL, children_of, machine_name
 from .context import WukongContext
 from .kubevirt import VirtualMachine, VirtualMachineInstance
 from .multus import NetworkAttachmentDefinition
-from .retention import claim_names, disks_by_claim, is_retained, own_volumes, volumes_of
+from .retention import claim_names, is_retained, own_all, volumes_of
 
 WAIT = 2.0
 
@@ -39,7 +39,7 @@ async def delete_children(context: WukongContext) -> None:
 
 async def _own(context: WukongContext, machine: VirtualMachine | None) -> None:
     wukong = context.object
-    for volume in await own_volumes(context, machine, disks_by_claim(wukong, machine)):
+    for volume in await own_all(context, machine):
         if is_retained(wukong):
             context.events.normal(wukong, "Retained", f"Retained {volume.kind} {volume.metadata.name}")
 
@@ -47,7 +47,10 @@ async def _own(context: WukongContext, machine: VirtualMachine | None) -> None:
 async def _gone(context: WukongContext, children: Sequence[Object]) -> None:
     for child in children:
         if child.metadata.deletion_timestamp is None:
-            await context.client.delete(child, uid=child.metadata.uid, missing_ok=True)
+            # A machine that is not as it was read may have claims that have not been taken over.
+            revision = child.metadata.resource_version if isinstance(child, VirtualMachine) else None
+            uid = child.metadata.uid
+            await context.client.delete(child, uid=uid, resource_version=revision, missing_ok=True)
             context.deleted(child)
     if children:
         names = ", ".join(f"{child.kind} {child.metadata.name}" for child in children)

@@ -28,7 +28,7 @@ from .context import DiskVolume, WukongContext
 from .failures import Failure, ImportFailed, VolumeLost
 from .kubevirt import Volume, claim_of
 from .resizing import expand
-from .retention import find_restored, find_volume, is_volume_of, own, own_volumes, owned
+from .retention import find_restored, find_volume, is_volume_of, own, own_others, owned
 from .types import Disk, VolumeStatus
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
@@ -45,7 +45,7 @@ async def volumes(context: WukongContext) -> Done:
     used = context.machine.spec.template.spec.volumes if context.machine is not None else []
     there = {volume.name: volume for volume in used}
     context.volumes = [await _volume(context, disk, there.get(disk.name)) for disk in wukong.spec.disks]
-    await own_volumes(context, None, {each.claim_name: each.disk.name for each in context.volumes})
+    await own_others(context, context.machine, {each.claim_name: each.disk.name for each in context.volumes})
     await expand(context)
     wukong.status.volumes = [_status(volume) for volume in context.volumes]
     failure = next((volume.failure for volume in context.volumes if volume.failure is not None), None)

@@ -5,7 +5,8 @@ deletes what has an owner, also when a Wukong is deleted in the foreground or lo
 Wukong they are for, this one and the next one of the name.
 
 A restore gives disks new claims, which the machine owns. They are taken over, so that they do not go with the machine,
-and a label says which disk they are for. The volumes that a disk had before stay for as long as the others.
+and a label says which disk they are for: the next machine gets them, whether the status knows of them or not. The
+volumes that a disk had before stay for as long as the others.
 """
 
 from __future__ import annotations
@@ -74,46 +75,48 @@ async def find_volume(context: WukongContext, kind: type[V], name: str) -> V | N
 
 
 async def find_restored(context: WukongContext, disk: str) -> str | None:
-    """The claim of a restore that an earlier Wukong of the name has left for a disk; the newest of several."""
+    """The claim of a restore that this Wukong or an earlier one of the name has for a disk; the newest of several."""
     wukong = context.object
     found = [
         claim
         for claim in await made_for(context.client, PersistentVolumeClaim, wukong, restored_for(wukong))
-        if claim.metadata.labels[DISK_LABEL] == disk and claim.metadata.deletion_timestamp is None
+        if claim.metadata.labels[DISK_LABEL] == disk
+        and claim.metadata.deletion_timestamp is None
+        and is_volume_of(claim, wukong)
     ]
     newest = max(found, key=lambda claim: claim.metadata.creation_timestamp or _BEGINNING, default=None)
     return newest.metadata.name if newest is not None else None
 
 
 async def owned(context: WukongContext, volume: V, disk: str | None = None) -> V:
-    """A volume of this Wukong, with the owner that it is to have. `disk` is the one that has a claim of a restore."""
+    """A volume of this Wukong, with the owner and the labels that it is to have: see `own`."""
     own(context.object, volume, disk)
     return await context.client.patch(volume)
 
 
 def own(wukong: Wukong, volume: Object, disk: str | None = None) -> None:
-    """Give a volume the owner and the labels that it is to have."""
+    """Give a volume the owner and the labels that it is to have. `disk` has it now, or none if it is empty."""
     metadata = volume.metadata
     metadata.labels |= metadata_of(wukong, metadata.name).labels
-    for label in (RETAINED_LABEL, DISK_LABEL):
-        metadata.labels.pop(label, None)
+    metadata.labels.pop(RETAINED_LABEL, None)
+    if disk is not None:
+        metadata.labels.pop(DISK_LABEL, None)
+        if disk and metadata.name != volume_name(wukong, disk):
+            metadata.labels[DISK_LABEL] = disk
     ours = ("Wukong", wukong.metadata.name), ("VirtualMachine", machine_name(wukong))
     others = [each for each in metadata.owner_references if (each.kind, each.name) not in ours]
     if is_retained(wukong):
         metadata.owner_references = others
         metadata.labels[RETAINED_LABEL] = wukong.metadata.name
-        if disk is not None and metadata.name != volume_name(wukong, disk):
-            metadata.labels[DISK_LABEL] = disk
     elif not belongs_to(volume, wukong):
         metadata.owner_references = others
         set_controller_reference(wukong, volume)
 
 
-async def own_volumes(context: WukongContext, machine: VirtualMachine | None, disks: Mapping[str, str]) -> list[Object]:
-    """Give all volumes the owner that they are to have, and return those that had another one.
+async def own_others(context: WukongContext, machine: VirtualMachine | None, disks: Mapping[str, str]) -> list[Object]:
+    """Give the volumes that disks had before the owner that they are to have, and return those that had another one.
 
-    These are those that disks had before, and those that a restore has just made. `disks` has the names of disks by
-    those of the claims that they have now.
+    `disks` has the names of disks by those of the claims that they have now.
     """
     wukong, client = context.object, context.client
     otherwise = wukong.metadata.uid if is_retained(wukong) else retained_by(wukong)
@@ -121,17 +124,38 @@ async def own_volumes(context: WukongContext, machine: VirtualMachine | None, di
         *await made_for(client, DataVolume, wukong, otherwise),
         *await made_for(client, PersistentVolumeClaim, wukong, otherwise),
     ]
+    if machine is not None:  # or else it is not known whether a restore has given disks other claims
+        for claim in await made_for(client, PersistentVolumeClaim, wukong, restored_for(wukong)):
+            labels = claim.metadata.labels
+            if labels.get(UID_LABEL) == wukong.metadata.uid and labels[DISK_LABEL] != disks.get(claim.metadata.name):
+                volumes.append(claim)
+    unused = "" if machine is not None else None
+    return [await owned(context, volume, disks.get(volume.metadata.name, unused)) for volume in volumes]
+
+
+async def own_all(context: WukongContext, machine: VirtualMachine | None) -> list[Object]:
+    """The same of all volumes, before the machine is deleted: it owns claims that a restore has just made."""
+    disks = _disks_by_claim(context.object, machine)
+    volumes: list[Object] = []
     if machine is not None:
-        claims = await made_for(client, PersistentVolumeClaim, wukong, machine.metadata.uid)
-        volumes += [claim for claim in claims if claim.metadata.name in disks]
-    for claim in await made_for(client, PersistentVolumeClaim, wukong, restored_for(wukong)):
-        labels = claim.metadata.labels
-        if labels.get(UID_LABEL) == wukong.metadata.uid and labels[DISK_LABEL] != disks.get(claim.metadata.name):
-            volumes.append(claim)
-    return [await owned(context, volume, disks.get(volume.metadata.name)) for volume in volumes]
+        for name, disk in disks.items():
+            claim = await _find_claim(context, name)
+            if claim is not None and any(
+                owner.uid == machine.metadata.uid for owner in claim.metadata.owner_references
+            ):
+                volumes.append(await owned(context, claim, disk))
+    return volumes + await own_others(context, machine, disks)
 
 
-def disks_by_claim(wukong: Wukong, machine: VirtualMachine | None) -> dict[str, str]:
+async def _find_claim(context: WukongContext, name: str) -> PersistentVolumeClaim | None:
+    client, namespace = context.client, context.object.metadata.namespace
+    cached = await client.find(PersistentVolumeClaim, name, namespace=namespace)
+    if cached is not None:
+        return cached  # or else the machine may be known before its claim
+    return await client.find(PersistentVolumeClaim, name, namespace=namespace, consistency="live")
+
+
+def _disks_by_claim(wukong: Wukong, machine: VirtualMachine | None) -> dict[str, str]:
     """Which disks have which claims: as the machine says, which a restore changes, or else the status."""
     claims = {each.name: each.pvc_name for each in wukong.status.volumes}
     for volume in machine.spec.template.spec.volumes if machine is not None else []:

@@ -12,13 +12,15 @@ from operators.user.names import KEEP_WORKSPACE
 from operators.user.program import add_users
 from operators.wukong import simulators
 from operators.wukong.cdi import DataVolume
-from operators.wukong.kubevirt import VirtualMachine, VirtualMachineInstance
+from operators.wukong.kubevirt import VirtualMachine, VirtualMachineInstance, claim_of
+from operators.wukong.kubevirt_snapshots import VirtualMachineRestore
 from operators.wukong.multus import NetworkAttachmentDefinition
+from operators.wukong.types import StartStrategy
 
 from kubewright import Field, Manager, ObjectMeta, Quantity, controller_for, now
 from kubewright.api import Object
 from kubewright.api.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, Secret
-from kubewright.client.wait import condition
+from kubewright.client.wait import condition, deleted
 from kubewright.testing import World, explore
 
 METADATA = ObjectMeta(name="it", namespace="default")
@@ -266,3 +268,46 @@ def test_a_wukong_is_deleted_whatever_fails() -> None:
         faults=["crash-after"],
         seeds=2,
     ).same_end()
+
+
+SNAPSHOT = wukong.WukongSnapshot(metadata=METADATA, spec=wukong.WukongSnapshotSpec(wukong_name="it"))
+HALTED = StartStrategy(auto_start=False)
+EMPTY_DISK = wukong.Disk(name="root", size="1Gi", storage_class_name="standard")
+ANOTHER = wukong.Wukong(metadata=METADATA, spec=wukong.WukongSpec(cpu=1, disks=[EMPTY_DISK]))
+
+
+async def restore_and_replace(world: World[None]) -> None:
+    """The restored Wukong is deleted at once, before its status may know of its new claim."""
+    spec = wukong.WukongSpec(cpu=1, disks=[EMPTY_DISK], volume_retention="Retain", start_strategy=HALTED)
+    restored = wukong.Wukong(metadata=METADATA, spec=spec)
+    await world.create(restored)
+    await world.wait(restored, Field("status.phase").equals("Stopped"))
+    await world.create(SNAPSHOT)
+    await world.wait(SNAPSHOT, Field("status.phase").equals("Succeeded"))
+    await world.change(restored, lambda found: setattr(found.spec, "restore_from_snapshot", "it"))
+    complete = Field("status.complete").equals(True)
+    await world.client.wait_for(VirtualMachineRestore, "it-it", complete, namespace="default")
+    await world.delete(restored)
+    await world.client.wait_for(wukong.Wukong, "it", deleted, namespace="default")
+    await world.create(ANOTHER)
+
+
+def test_the_next_wukong_of_the_name_has_the_restored_content_whatever_fails() -> None:
+    explore(
+        wukong.setup,
+        kinds=[wukong.Wukong, wukong.WukongSnapshot, simulators.DEFINITIONS],
+        others=simulators.setup,
+        when=restore_and_replace,
+        until=lambda world: world.wait(ANOTHER, Field("status.phase").equals("Running")),
+        always=lambda world: all(is_restored(machine) for machine in world.list(VirtualMachine) if is_another(machine)),
+        ignore=ADDRESSES,
+        faults=["crash-after"],
+    ).same_end()
+
+
+def is_another(machine: VirtualMachine) -> bool:
+    return machine.spec.run_strategy == "Always"
+
+
+def is_restored(machine: VirtualMachine) -> bool:
+    return [claim_of(volume) for volume in machine.spec.template.spec.volumes] == ["restore-it-it-root"]
