@@ -59,7 +59,11 @@ def instance_owner(instance: VirtualMachineInstance) -> list[Request]:
 
 def policy_users(manager: Manager) -> Handler[Request]:
     """The Wukongs that use a bridge."""
-    return mapped(lambda policy: _watched_users(manager, policy))
+
+    def wukongs(policy: NodeNetworkConfigurationPolicy) -> list[Request]:
+        return _watched_users(manager, policy)
+
+    return mapped(wukongs)
 
 
 def enactment_users(manager: Manager) -> Handler[Request]:

@@ -144,6 +144,18 @@ async def restored(world: World, phase: str, timeout: float = 60) -> str:
     return found.status.restore.message
 
 
+async def restore_root(world: World, **fields: object) -> Wukong:
+    """A Wukong that is stopped, and whose root disk has been restored."""
+    await world.create("web", start_strategy=StartStrategy(auto_start=False), **fields)
+    await world.reaches("Stopped")
+    await take(world)
+    await ends(world, "Succeeded")
+    await world.change({"restoreFromSnapshot": "monday"})
+    await restored(world, "Succeeded")
+    await world.settled()
+    return await world.get()
+
+
 @virtual
 async def test_a_machine_is_restored_once_it_is_stopped_and_keeps_its_new_volumes() -> None:
     async with virtual_world(kinds=KINDS) as world:
@@ -200,13 +212,7 @@ async def test_a_restore_waits_for_its_snapshot_and_refuses_that_of_another_mach
 @virtual
 async def test_a_machine_that_is_deleted_after_a_restore_comes_back_with_the_restored_volumes() -> None:
     async with virtual_world(kinds=KINDS) as world:
-        await world.create(start_strategy=StartStrategy(auto_start=False))
-        await world.reaches("Stopped")
-        await take(world)
-        await ends(world, "Succeeded")
-        await world.change({"restoreFromSnapshot": "monday"})
-        await restored(world, "Succeeded")
-        await world.settled()
+        await restore_root(world)
         machine = await world.machine()
         await world.client.delete(machine)
         await world.client.wait_for(machine, deleted)
@@ -233,29 +239,11 @@ async def test_a_guest_that_restarts_is_not_taken_for_a_machine_that_is_stopped(
 @virtual
 async def test_a_restore_that_is_done_is_not_done_again_when_somebody_deletes_its_object() -> None:
     async with virtual_world(kinds=KINDS) as world:
-        await world.create(start_strategy=StartStrategy(auto_start=False))
-        await world.reaches("Stopped")
-        await take(world)
-        await ends(world, "Succeeded")
-        await world.change({"restoreFromSnapshot": "monday"})
-        await restored(world, "Succeeded")
-        await world.settled()
+        await restore_root(world)
         await world.client.delete(VirtualMachineRestore, "web-monday")
         await world.settled()
         assert await world.names(VirtualMachineRestore) == set()
         await restored(world, "Succeeded")
-
-
-async def restore_root(world: World, **fields: object) -> Wukong:
-    """A Wukong that is stopped, and whose root disk has been restored."""
-    await world.create("web", start_strategy=StartStrategy(auto_start=False), **fields)
-    await world.reaches("Stopped")
-    await take(world)
-    await ends(world, "Succeeded")
-    await world.change({"restoreFromSnapshot": "monday"})
-    await restored(world, "Succeeded")
-    await world.settled()
-    return await world.get()
 
 
 async def delete_and_wait(world: World) -> None:
