@@ -2,14 +2,18 @@ import copy
 import subprocess
 import sys
 from datetime import datetime
+from typing import Literal
 
+import msgspec
 import pytest
 
+from kubewright.api.apps.v1 import Deployment
 from kubewright.api.codec import decode, decode_list, encode, from_json, origin, remembered, to_json
 from kubewright.api.errors import DecodeError, MalformedJSON
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.quantity import Quantity
+from kubewright.api.rbac.v1 import Role, RoleBinding
 from kubewright.api.resources import Resource, resource
 from kubewright.api.time import MicroTime, Time
 
@@ -53,6 +57,75 @@ def test_null_is_read_as_absent_or_empty_as_go_does() -> None:
     )
     assert box.metadata.labels == {}
     assert box.spec == BoxSpec(items=[Item(name="x")], by_name={"k": Item(name="y")})
+
+
+class Rope(Model):
+    length: int = 7
+    colour: str = "red"
+    tags: list[str] = msgspec.field(default_factory=lambda: ["new"])
+
+
+class KnotSpec(Model):
+    rope: Rope = msgspec.field(default_factory=lambda: Rope(length=9))
+    ropes: list[Rope] = []
+    by_name: dict[str, Rope] = {}
+    grid: list[dict[str, Rope]] = []
+    is_tight: bool = True
+    limit: Quantity = Quantity("5")
+    note: str | None = "none"
+    kind: Literal["bowline", "hitch"] = "hitch"
+
+
+@resource("example.com/v1")
+class Knot(Resource[KnotSpec, None]):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ('"rope": null', KnotSpec()),
+        ('"isTight": null', KnotSpec()),
+        ('"limit": null', KnotSpec()),
+        ('"kind": null', KnotSpec()),
+        ('"ropes": null, "byName": null, "grid": null', KnotSpec()),
+        ('"rope": {"length": null, "colour": null, "tags": null}', KnotSpec(rope=Rope())),
+        ('"rope": {"length": null, "colour": "blue"}', KnotSpec(rope=Rope(colour="blue"))),
+        ('"ropes": [{"length": null}, {"length": 1}]', KnotSpec(ropes=[Rope(), Rope(length=1)])),
+        ('"byName": {"a": {"tags": null}}', KnotSpec(by_name={"a": Rope()})),
+        ('"grid": [{"a": {"length": null}}, {}]', KnotSpec(grid=[{"a": Rope()}, {}])),
+        # Beside a null that has to go, and alone: None is a value of this field.
+        ('"note": null', KnotSpec(note=None)),
+    ],
+)
+def test_null_in_a_field_with_a_default_is_the_default(field: str, expected: KnotSpec) -> None:
+    """As a server prunes it before it applies the defaults of a schema."""
+    assert decode(Knot, f'{{"metadata":{{"name":"a"}},"spec":{{{field}}}}}'.encode()).spec == expected
+
+
+@pytest.mark.parametrize("field", ['"ropes": [null]', '"byName": {"a": null}', '"grid": [null]'])
+def test_null_as_an_item_is_an_error(field: str) -> None:
+    """An item has no default, and to leave it out would be to change what there is."""
+    with pytest.raises(DecodeError, match=r'^Knot "a": '):
+        decode(Knot, f'{{"metadata":{{"name":"a"}},"spec":{{{field}}}}}'.encode())
+
+
+def test_null_in_a_built_in_kind_is_the_default_too() -> None:
+    raw = (
+        b'{"metadata":{"name":"a","labels":null,"finalizers":null},"spec":{"replicas":null,"minReadySeconds":null,'
+        b'"selector":{"matchLabels":null},"template":{"metadata":null,"spec":{"containers":[{"name":"c","image":null,'
+        b'"ports":null,"env":[{"name":"A","value":null}],"resources":{"limits":null}}],"volumes":null}}},"status":null}'
+    )
+    plain = (
+        b'{"metadata":{"name":"a"},"spec":{"selector":{},"template":{"spec":{"containers":[{"name":"c",'
+        b'"env":[{"name":"A"}],"resources":{}}]}}}}'
+    )
+    found, expected = decode(Deployment, raw), decode(Deployment, plain)
+    assert (found.metadata, found.spec, found.status) == (expected.metadata, expected.spec, expected.status)
+    # Go sends nil slices so, also where the field is required.
+    assert decode(Role, b'{"metadata":{"name":"a"},"rules":null}').rules == []
+    subject = b'{"metadata":{"name":"a"},"roleRef":{"apiGroup":"g","kind":"Role","name":"r"},"subjects":null}'
+    assert decode(RoleBinding, subject).subjects == []
 
 
 def test_null_in_a_required_field_is_an_error() -> None:
