@@ -4,16 +4,27 @@ import msgspec
 import pytest
 from tests.deployment.ferries import ferries
 
-from kubewright.api.core.v1 import Container
-from kubewright.deployment import Operator
+from kubewright.api.codec import to_json
+from kubewright.api.core.v1 import (
+    Capabilities,
+    Container,
+    PodSecurityContext,
+    ResourceRequirements,
+    SeccompProfile,
+    SecurityContext,
+)
+from kubewright.api.quantity import Quantity
+from kubewright.deployment import Operator, objects_of
 from kubewright.deployment.workload import (
     deployment,
     disruption_budget,
     metrics_service,
+    namespace,
     network_policy,
     webhook_service,
 )
 from kubewright.manager.flags import read_flags
+from kubewright.manager.health import TIMEOUT
 from kubewright.manager.manager import GRACE
 from kubewright.manager.serving import CLOSE_GRACE
 
@@ -82,6 +93,70 @@ def test_a_pod_has_the_time_that_its_manager_takes_to_stop(grace: float) -> None
         slept = stop.pre_stop.sleep.seconds if stop and stop.pre_stop and stop.pre_stop.sleep else 0
         assert seconds is not None
         assert seconds > slept + grace + (CLOSE_GRACE if given.webhooks else 0)
+
+
+@pytest.mark.parametrize("operator", [ferries(), PLAIN], ids=["webhooks", "no webhooks"])
+def test_pods_are_not_root_and_are_confined(operator: Operator) -> None:
+    pod, manager = deployment(operator).spec.template.spec, container(operator)
+    assert pod.security_context == PodSecurityContext(
+        run_as_non_root=True,
+        run_as_user=65532,
+        run_as_group=65532,
+        seccomp_profile=SeccompProfile(type="RuntimeDefault"),
+    )
+    assert manager.security_context == SecurityContext(
+        allow_privilege_escalation=False,
+        capabilities=Capabilities(drop=["ALL"]),
+        read_only_root_filesystem=True,
+    )
+    assert (pod.host_network, pod.host_pid, pod.host_ipc, manager.command) == (None, None, None, [])
+    assert pod.service_account_name == operator.name
+    enforced = namespace(operator).metadata.labels
+    assert {enforced[f"pod-security.kubernetes.io/{mode}"] for mode in ("enforce", "audit", "warn")} == {"restricted"}
+
+
+def test_pods_have_resources_and_no_limit_of_cpu() -> None:
+    """A replica that is throttled loses its lease."""
+    assert to_json(container(PLAIN).resources) == {
+        "requests": {"cpu": "50m", "memory": "128Mi"},
+        "limits": {"memory": "512Mi"},
+    }
+    given = ResourceRequirements(limits={"memory": Quantity("1Gi")})
+    assert container(msgspec.structs.replace(PLAIN, resources=given)).resources == given
+
+
+def test_probes_ask_what_the_manager_serves_and_wait_longer_than_it_does() -> None:
+    manager = container(PLAIN)
+    assert manager.liveness_probe is not None
+    assert manager.readiness_probe is not None
+    paths = [probe.http_get and probe.http_get.path for probe in (manager.liveness_probe, manager.readiness_probe)]
+    assert paths == ["/healthz", "/readyz"]
+    for probe in (manager.liveness_probe, manager.readiness_probe):
+        assert (probe.timeout_seconds or 0) > TIMEOUT
+
+
+def test_one_replica_leads_and_the_others_are_drained_one_at_a_time() -> None:
+    spec, budget = deployment(PLAIN).spec, disruption_budget(PLAIN)
+    assert spec.replicas == 2
+    assert {"--leader-elect", f"--lease-name={PLAIN.name}"} <= {*container(PLAIN).args}
+    assert (budget.metadata.namespace, budget.spec.max_unavailable) == (PLAIN.namespace, 1)
+    assert budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
+    rolling = spec.strategy.rolling_update
+    assert rolling is not None
+    assert (rolling.max_unavailable, rolling.max_surge) == (0, 1)
+
+
+def test_the_network_policy_closes_every_port_but_those_that_are_served() -> None:
+    policy = network_policy(PLAIN)
+    assert policy.metadata.namespace == PLAIN.namespace
+    assert policy.spec.policy_types == ["Ingress"]
+    [rule] = policy.spec.ingress
+    assert [(port.port, port.protocol) for port in rule.ports] == [(8081, "TCP"), (8443, "TCP")]
+
+
+def test_everything_around_the_pods_is_deployed() -> None:
+    kinds = {obj.kind for obj in objects_of(ferries())}
+    assert kinds >= {"Namespace", "ServiceAccount", "Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"}
 
 
 def test_a_container_writes_to_tmp_only() -> None:
