@@ -190,6 +190,18 @@ class _Comparison:
         return answers
 
 
+def _rounded(value: JSONValue) -> JSONValue:
+    """The same with integers beyond 64 bits as servers keep them: as floating point numbers, in either notation."""
+    match value:
+        case dict():
+            return {name: _rounded(item) for name, item in value.items()}
+        case list():
+            return [_rounded(item) for item in value]
+        case int() if not -(2**63) <= value < 2**63:
+            return float(value)
+    return value
+
+
 def _difference(
     holder: type[Model], model: Model, stored: JSONObject, sent: JSONObject, stored_again: JSONObject
 ) -> str:
@@ -198,13 +210,13 @@ def _difference(
     if read is None:
         return f"the type refuses {stored}, which the server stores: {_complaint(holder, stored)}"
     built_in = has_built_in(holder)
-    if to_json(read) != to_json(model) and not built_in:
+    if _rounded(to_json(read)) != _rounded(to_json(model)) and not built_in:
         return f"the server stores {stored}, which the type reads as {to_json(read)}, and not as {to_json(model)}"
     lost = _lost(stored, sent, "", zeros=built_in)
     if lost:
         return f"the type loses {', '.join(lost)} of {stored}"
     again = _decoded(holder, stored_again)
-    if again is None or (to_json(again) != to_json(model) and not built_in):
+    if again is None or (_rounded(to_json(again)) != _rounded(to_json(model)) and not built_in):
         return f"the server makes {stored_again} of {sent}"
     return ""
 

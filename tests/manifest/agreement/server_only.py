@@ -11,7 +11,7 @@ import json
 import re
 import types
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Final, NewType, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Final, NewType, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
@@ -70,13 +70,11 @@ def complaints(annotation: Any, value: JSONValue, markers: tuple[object, ...] = 
     if value is None:
         return
     yield from _of_markers(value, markers)
-    if origin is int and not -(2**63) <= cast(int, value) < 2**63:
+    if origin in (int, Quantity) and isinstance(value, int) and not -(2**63) <= value < 2**63:
         yield "more than 64 bits"
     whole = int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**63 else value
     if origin is Quantity and not re.fullmatch(QUANTITY, str(whole) if isinstance(whole, int | str) else ""):
         yield "a quantity in another spelling"
-    if origin is Quantity and isinstance(value, int) and abs(value) >= 2**63:
-        yield "more than 64 bits"
     if origin in (datetime.datetime, MicroTime) and not re.fullmatch(TIME, str(value)):
         yield "a time in another spelling"
     if origin is list and isinstance(value, list):
@@ -104,7 +102,9 @@ def _of_union(members: list[Any], value: JSONValue, markers: tuple[object, ...])
         yield from complaints(chosen, value, markers)
     elif value is not None:
         bare = {get_args(each)[0] if get_origin(each) is Annotated else each: each for each in members}
-        yield from complaints(bare.get(type(value), type(value)), value, markers)
+        # An integer that may as well be a float may have any size.
+        kind = float if type(value) is int and float in bare and not -(2**63) <= value < 2**63 else type(value)
+        yield from complaints(bare.get(kind, kind), value, markers)
 
 
 def _of_markers(value: JSONValue, markers: tuple[object, ...]) -> Iterator[str]:
