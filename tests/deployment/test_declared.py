@@ -12,10 +12,10 @@ from operators import builtins, chaospod, devbox, podmanager, user
 from kubewright import Client, ControlPlane, Manager, Model, Permission
 from kubewright.api.admissionregistration.v1 import ValidatingWebhookConfiguration
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
-from kubewright.api.core.v1 import ConfigMap
+from kubewright.api.core.v1 import ConfigMap, EnvFromSource, EnvVar, EnvVarSource, SecretEnvSource, SecretKeySelector
 from kubewright.api.rbac.v1 import Role
 from kubewright.client.wait import Field
-from kubewright.deployment import Operator, objects_of, with_setup
+from kubewright.deployment import Operator, install_yaml, objects_of, with_setup
 from kubewright.deployment.workload import deployment
 from kubewright.manager.flags import parse_flags
 from kubewright.manager.manager import GRACE, SetupError
@@ -107,6 +107,69 @@ async def test_the_options_of_a_program_are_its_arguments() -> None:
     assert seen == ["east"]
     with pytest.raises(ManifestError, match=r"of the operator it cannot be used: it: error: --zone .* is required"):
         await with_setup(PLAIN, setup, options=Options)
+
+
+class Zoned(Model):
+    zone: str = "anywhere"
+    token: str = ""
+
+
+async def seen_with(operator: Operator) -> Zoned:
+    """The options that a setup function gets."""
+    seen: list[Zoned] = []
+
+    def setup(manager: Manager, options: Zoned) -> None:
+        seen.append(options)
+        chaospod.setup(manager)
+
+    await with_setup(operator, setup, options=Zoned)
+    return seen[0]
+
+
+async def test_what_is_set_in_this_environment_only_is_not_what_pods_run_with(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("IT_ZONE", "here")
+    monkeypatch.setenv("IT_TOKEN", "s3cret")
+    assert await seen_with(PLAIN) == Zoned()
+    [message] = [record.getMessage() for record in caplog.records]
+    assert message == (
+        "ignored, as it is set in this environment, and not in that of the pods: IT_ZONE, IT_TOKEN; give it as a flag "
+        "(--zone=...), which the Deployment shows, or in a Secret, with env_from (--env-from-secret NAME)"
+    )
+    caplog.clear()
+    given = replace(PLAIN, arguments=["--zone", "east"], env=[EnvVar(name="IT_TOKEN", value="t")])
+    assert await seen_with(given) == Zoned(zone="east", token="t")  # none
+    assert not caplog.records
+
+
+async def test_what_pods_get_from_a_secret_is_read_from_this_environment_and_not_rendered(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("IT_ZONE", "here")
+    monkeypatch.setenv("IT_TOKEN", "s3cret")
+    key = EnvVarSource(secret_key_ref=SecretKeySelector(name="it", key="token"))
+    one = replace(PLAIN, env=[EnvVar(name="IT_TOKEN", value_from=key), EnvVar(name="IT_ZONE", value="east")])
+    every = replace(PLAIN, env_from=[EnvFromSource(secret_ref=SecretEnvSource(name="it"))])
+    assert await seen_with(one) == Zoned(zone="east", token="s3cret")  # none
+    assert await seen_with(every) == Zoned(zone="here", token="s3cret")  # none
+    assert not caplog.records
+    for operator in (one, every):
+        container = deployment(operator).spec.template.spec.containers[0]
+        assert (container.env, container.env_from) == ([*operator.env], [*operator.env_from])
+        assert "s3cret" not in install_yaml(operator)
+
+
+async def test_a_required_option_that_only_this_environment_has_is_refused_without_its_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Needed(Model):
+        token: str
+
+    monkeypatch.setenv("IT_TOKEN", "s3cret")
+    with pytest.raises(ManifestError, match=r"--token .* is required; ignored, .*: IT_TOKEN; give it") as found:
+        await with_setup(PLAIN, lambda manager, options: None, options=Needed)
+    assert "s3cret" not in str(found.value)
 
 
 async def test_a_setup_that_needs_a_server_is_refused() -> None:

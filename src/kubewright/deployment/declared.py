@@ -2,12 +2,15 @@
 
     podmanager = await with_setup(Operator(name="podmanager", image="podmanager:1.0"), setup)
 
-The function is called without a cluster, with the manager that the flags of the Deployment make.
+The function is called without a cluster, with the manager that the flags of the Deployment make, and with the options
+that its flags and variables make: this process' own environment is not that of the pods.
 """
 
 from __future__ import annotations
 
 import io
+import logging
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr
 
@@ -23,11 +26,14 @@ from kubewright.deployment.operator import Operator
 from kubewright.deployment.workload import arguments
 from kubewright.manager import Manager, Permission
 from kubewright.manager.flags import Flags, parse_flags
+from kubewright.manager.options import OptionFlags
 from kubewright.manager.program import manager_of
 from kubewright.manager.roles import declared_permissions, roles_of
 from kubewright.manager.setup import SetupResult
 from kubewright.manifest.errors import ManifestError
 from kubewright.webhook import versions_of, webhooks_of
+
+_log = logging.getLogger(__name__)
 
 
 async def with_setup(
@@ -45,6 +51,8 @@ async def with_setup(
     the function requests something of the API server.
     """
     flags, values = _flags(operator, options)
+    if ignored := _ignored(operator, options):
+        _log.warning("%s", ignored)
     made: list[Manager] = []
 
     def make(client: Client) -> Manager:
@@ -84,10 +92,45 @@ def _flags(operator: Operator, options: type[Struct] | None) -> tuple[Flags, lis
     written = io.StringIO()
     try:
         with redirect_stderr(written):
-            return parse_flags(operator.name, options, given)
+            return parse_flags(operator.name, options, given, _environment(operator))
     except SystemExit:
         reason = written.getvalue().strip().rpartition("\n")[2]
-        raise ManifestError(f"the arguments of the operator {operator.name} cannot be used: {reason}") from None
+        ignored = _ignored(operator, options)
+        raise ManifestError(
+            f"the arguments of the operator {operator.name} cannot be used: {reason}{f'; {ignored}' if ignored else ''}"
+        ) from None
+
+
+def _environment(operator: Operator) -> dict[str, str]:
+    """The variables of its pods. What comes from elsewhere is not known here: it is as it is in this process."""
+    elsewhere = {each.name for each in operator.env if each.value_from is not None}
+    return {
+        **{name: value for name, value in os.environ.items() if operator.env_from or name in elsewhere},
+        **{each.name: each.value or "" for each in operator.env if each.value_from is None},
+    }
+
+
+def _ignored(operator: Operator, options: type[Struct] | None) -> str:
+    """A sentence for variables of options that are set in this process, and not for the pods; empty if there are none.
+
+    Values are not shown: variables often hold credentials.
+    """
+    if options is None:
+        return ""
+    known = _environment(operator)
+    given = {argument.partition("=")[0] for argument in operator.arguments}
+    found = [
+        option
+        for option in OptionFlags(options, operator.name).all
+        if os.environ.get(option.variable) and option.variable not in known and option.flag not in given
+    ]
+    if not found:
+        return ""
+    names = ", ".join(option.variable for option in found)
+    return (
+        f"ignored, as it is set in this environment, and not in that of the pods: {names}; give it as a flag "
+        f"({found[0].flag}=...), which the Deployment shows, or in a Secret, with env_from (--env-from-secret NAME)"
+    )
 
 
 def _reconciled(manager: Manager) -> Iterator[type[Object]]:

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from kubewright.api.core.v1 import ResourceRequirements
+from kubewright.api.core.v1 import EnvFromSource, EnvVar, ResourceRequirements
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.quantity import Quantity
@@ -65,6 +65,10 @@ class Operator(Struct, frozen=True, kw_only=True):
     """Objects to try it with; they are not deployed."""
     arguments: Sequence[str] = ()
     """Flags of its own."""
+    env: Sequence[EnvVar] = ()
+    """Environment variables of its pods, such as those of its options. What is secret comes `value_from` a Secret."""
+    env_from: Sequence[EnvFromSource] = ()
+    """The Secrets and ConfigMaps whose keys are further variables."""
     replicas: int = 2
     """One leads, the others stand by with warm caches, and all serve webhooks."""
     grace: float = GRACE

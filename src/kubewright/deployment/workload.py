@@ -170,6 +170,8 @@ def _container(operator: Operator) -> Container:
         name="manager",
         image=operator.image,
         args=[*arguments(operator), *operator.arguments],
+        env=[*operator.env],
+        env_from=[*operator.env_from],
         ports=[
             ContainerPort(name=name, container_port=port, protocol="TCP") for name, port in _ports(operator).items()
         ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NoReturn
 
 from msgspec import Struct
@@ -46,8 +46,13 @@ def read_flags(name: str, options: type[Struct] | None, argv: Sequence[str] | No
     return flags, own
 
 
-def parse_flags(name: str, options: type[Struct] | None, argv: Sequence[str] | None) -> tuple[Flags, list[Struct]]:
-    """The same without configuring the log."""
+def parse_flags(
+    name: str,
+    options: type[Struct] | None,
+    argv: Sequence[str] | None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[Flags, list[Struct]]:
+    """The same without configuring the log, and with another environment than that of this process, if one is given."""
     parser = _Parser(name, argv)
     if options is None:
         return parser.parse_args(argv, Flags()), []
@@ -57,7 +62,7 @@ def parse_flags(name: str, options: type[Struct] | None, argv: Sequence[str] | N
     own.add_to(parser)
     flags = parser.parse_args(argv, Flags())
     try:
-        return flags, [own.read(flags, os.environ)]
+        return flags, [own.read(flags, os.environ if environment is None else environment)]
     except OptionError as error:
         parser.error(str(error))
 
