@@ -238,10 +238,12 @@ async def test_objects_that_are_held_by_a_finalizer_are_named_and_nothing_else_g
     ferry = await admin.create(project.ferry(metadata))
     held = await run("undeploy", "--delete-objects", "--timeout", "1s")
     assert held.code == 1
-    assert held.errors.splitlines()[-3:] == [
-        "kubewright: not gone after 1 s, and nothing else was deleted:",
+    lines = held.errors.splitlines()
+    assert lines[lines.index("kubewright: not gone after 1 s, and nothing else was deleted:") + 1 :][:4] == [
         f"  Ferry default/big: finalizers {project.group}/cleanup",
         "an operator removes its finalizers when it has cleaned up: let it run, see what it logs, and run this again",
+        "0 of 16 changes were made; the same command goes on:",
+        f"  going      delete 1 Ferry of {project.group}",
     ]
     assert await admin.find(Deployment, project.name, namespace=project.namespace) is not None
     await admin.patch(type(ferry), "big", MergePatch({"metadata": {"finalizers": []}}), namespace="default")
@@ -281,6 +283,47 @@ async def test_objects_that_are_required_are_deployed_and_kept_with_the_definiti
     assert (await run("undeploy")).output.endswith("\n  nothing of it is there\n")
 
 
+async def test_an_operator_moves_to_another_namespace_only_when_that_is_confirmed(
+    admin: Client, kubeconfig: str, project: Ferryman, namespace: str
+) -> None:
+    """Nobody who names another namespace expects to lose what works in the first one."""
+
+    async def run(verb: str, *arguments: str) -> Done:
+        given = [verb, project.package, "--kubeconfig", kubeconfig, *arguments]
+        return await command_beside(*given, cwd=project.directory)
+
+    assert (await run("deploy", "--image", "ferry:1")).code == 0
+    here, there = project.namespace, namespace
+    elsewhere = ("--image", "ferry:1", "--namespace", there)
+    for further in ([], ["--dry-run"], ["--yes", "--force-conflicts"]):
+        refused = await run("deploy", *elsewhere, *further)
+        assert f"  delete     Deployment {here}/{project.name}: this operator no longer has it\n" in refused.output
+        assert (refused.code, refused.errors) == (
+            1,
+            f"kubewright: {project.name} is deployed to the namespace {here}, and would be deleted there: confirm with "
+            f"--move that it moves to {there}, deploy it to {here}, or give a second one another name\n",
+        )
+    refused = await run("undeploy", "--namespace", there)
+    assert (refused.code, refused.errors) == (
+        1,
+        f"kubewright: {project.name} is deployed to the namespace {here}, and not to {there}: undeploy it with "
+        f"--namespace {here}\n",
+    )
+    assert await admin.find(Deployment, project.name, namespace=here) is not None
+    assert await admin.find(Deployment, project.name, namespace=there) is None
+
+    moved = await run("deploy", *elsewhere, "--move")
+    assert moved.code == 0, moved.errors
+    # There are never two leaders: the pods there have ended before those here are created.
+    first, *others = moved.output.splitlines()[1:]
+    assert first.startswith(f"  delete     Deployment {here}/{project.name}")
+    assert f"  create     Deployment {there}/{project.name}" in others
+    kept = "this operator no longer has it; delete it when nothing in it is needed"
+    assert f"  keep       Namespace {here}: {kept}" in others
+    assert await admin.list(Deployment, labels=Operator(name=project.name, image="x").labels, namespace=here) == []
+    assert (await run("undeploy")).code == 0
+
+
 async def test_an_interrupt_ends_the_command_without_a_traceback(kubeconfig: str, project: Ferryman) -> None:
     named = f"{project.package}.program:with_webhooks"
     process = await asyncio.create_subprocess_exec(
@@ -296,4 +339,6 @@ async def test_an_interrupt_ends_the_command_without_a_traceback(kubeconfig: str
     process.send_signal(signal.SIGINT)
     _, errors = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 130
-    assert [line for line in errors.decode().splitlines() if not line.startswith("waiting: ")] == []
+    interrupted, report = [line for line in errors.decode().splitlines() if not line.startswith("waiting: ")]
+    assert interrupted.startswith("kubewright: interrupted while waiting: ")
+    assert report == "all changes were made; the same command goes on waiting"

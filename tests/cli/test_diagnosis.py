@@ -15,6 +15,7 @@ from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.cli.cluster.diagnosis import pods_of
 from kubewright.cli.cluster.readiness import NotReady, wait_until_ready
 from kubewright.cli.cluster.status_line import StatusLine
+from kubewright.cli.cluster.waiting import Deadline
 from kubewright.client import MergePatch
 
 LABELS = {"app": "ferry"}
@@ -86,7 +87,7 @@ async def test_a_rollout_that_has_failed_is_not_waited_for() -> None:
         await client.status.patch(created, MergePatch({"status": status}))
         async with asyncio.timeout(60):
             with StatusLine() as line, pytest.raises(NotReady) as raised:
-                await wait_until_ready(client, [created], None, timeout=3600, line=line)
+                await wait_until_ready(client, [created], None, deadline=Deadline(3600), line=line)
     assert str(raised.value) == 'Deployment default/ferry: ReplicaSet "ferry-1" has timed out progressing.'
 
 
@@ -95,7 +96,7 @@ async def rolled_out(client: Client, status: JSONValue) -> str:
     await client.status.patch(created, MergePatch({"status": status}))
     with StatusLine() as line:
         try:
-            await wait_until_ready(client, [created], None, timeout=0, line=line)
+            await wait_until_ready(client, [created], None, deadline=Deadline(0), line=line)
         except NotReady as error:
             return str(error).splitlines()[1].removeprefix("  Deployment default/ferry: ")
     return ""

@@ -156,6 +156,44 @@ def test_a_dockerfile_of_the_user_is_kept(project: Path) -> None:
     assert generate(project, "--check").code == 0
 
 
+def test_a_link_stays_and_what_it_leads_to_is_written(project: Path) -> None:
+    generate(project)
+    for link, elsewhere in (("dist/install.yaml", "kept.yaml"), ("config/manager", "kept")):
+        (project / link).rename(project / elsewhere)
+        (project / link).symlink_to(project / elsewhere)
+    assert generate(project, "--image", "ferry:2").code == 0
+    for link, file in (("dist/install.yaml", "kept.yaml"), ("config/manager", "kept/manager.yaml")):
+        assert (project / link).is_symlink()
+        assert "image: ferry:2\n" in (project / file).read_text()
+
+
+@pytest.mark.parametrize("given", ["file", "/dev/null"])
+def test_an_output_that_is_no_directory_is_refused(given: str, project: Path) -> None:
+    (project / "file").write_text("mine")
+    done = generate(project, "--output", given)
+    sentence = f"cannot write to {given}: it is not a directory; name one with --output DIR"
+    assert (done.code, done.errors) == (1, f"kubewright: {sentence}\n")
+    assert (project / "file").read_text() == "mine"
+
+
+def test_an_output_of_a_variable_that_is_not_set_is_not_the_current_directory(project: Path) -> None:
+    done = generate(project, "--output", "")
+    assert (done.code, done.errors.splitlines()[-1]) == (
+        2,
+        "kubewright generate: error: argument --output: no directory: expected one such as bin/envtest, or . for this "
+        "one",
+    )
+
+
+def test_a_package_that_cannot_be_run_is_a_warning(project: Path) -> None:
+    """Its image would end at once."""
+    assert generate(project).errors == ""
+    (project / "ferryman/__main__.py").unlink()
+    assert generate(project).errors == (
+        'warning: ferryman has no __main__.py, which its image runs: write one that calls run(setup, name="ferryman")\n'
+    )
+
+
 def test_an_error_leaves_everything_as_it_was(tmp_path: Path) -> None:
     write(tmp_path, compared(tmp_path, {"config/a.yaml": "a: 1\n", "config/b/b.yaml": "b: 1\n"}))
     before = contents(tmp_path)

@@ -248,6 +248,23 @@ def test_options_of_the_operator_are_given_after_two_dashes(project: Path) -> No
     assert "- --zone=west\n" in (project / "config/manager/manager.yaml").read_text()
 
 
+def test_a_secret_option_is_read_from_a_secret_by_the_pods(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = (project / "ferryman/program.py").read_text()
+    program = program.replace("def setup(manager: Manager)", "def setup(manager: Manager, options: 'Options')")
+    (project / "ferryman/program.py").write_text(program + "\nclass Options(Model):\n    token: str\n")
+    monkeypatch.setenv("FERRYMAN_TOKEN", "s3cret")
+    done = command("generate", "ferryman", "--env-from-secret", "ferryman-options", cwd=project)
+    assert (done.code, done.errors) == (0, "")
+    manager = (project / "config/manager/manager.yaml").read_text()
+    assert "envFrom:\n        - secretRef:\n            name: ferryman-options\n" in manager
+    assert not [file for file in project.rglob("*.yaml") if "s3cret" in file.read_text()]
+
+
+def test_an_absolute_path_is_answered_with_the_module_that_is_meant(project: Path) -> None:
+    done = checked(f"{project}/ferryman/program.py", project)
+    assert done.errors.endswith("expected PACKAGE:SETUP, such as ferryman.program:setup\n")
+
+
 WHOLE = """
 from msgspec.structs import replace
 from kubewright.deployment import Operator, with_setup

@@ -34,7 +34,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["requests", "show"], "  kubewright requests show operationrequest/grant-alice"),
         (["requests", "cleanup"], "  kubewright requests cleanup --older-than 24h --dry-run"),
         (["roles"], "  kubewright roles podmanager"),
-        (["types"], "example: kubewright types crd.yaml -o widgets.py"),
+        (["types"], "  kubewright types crd.yaml -o widgets.py"),
         (["undeploy"], "  kubewright undeploy podmanager --dry-run"),
         (["uninstall"], "  kubewright uninstall podmanager --dry-run"),
     ],

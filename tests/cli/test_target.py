@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pty
+import re
 import sys
 from pathlib import Path
 
@@ -87,7 +89,7 @@ async def test_on_a_terminal_the_user_is_asked(
     assert ("kubewright: nothing was changed" in shown) == bool(code)
     assert (await admin.find(CustomResourceDefinition, project.definition) is None) == bool(code)
     if not code:
-        assert "\r\x1b[K0 s: create CustomResourceDefinition" in shown
+        assert re.search(r"\r\x1b\[K\d+ s: create CustomResourceDefinition", shown)
 
 
 def test_no_cluster_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,3 +121,26 @@ async def test_a_context_that_does_not_exist_is_a_sentence_with_those_that_do(
         f'kubewright: cannot read the kubeconfig "{kubeconfig}": the context "prod" is not defined '
         "(contexts: admin@kubewright)\n"
     )
+
+
+async def test_credentials_that_are_not_accepted_are_said_to_be(control_plane: ControlPlane, project: Ferryman) -> None:
+    async with control_plane.client() as admin:
+        text = admin.config.to_kubeconfig(name="old", token="expired")  # none
+    (project.directory / "kubeconfig").write_text(text)
+    done = await install(project, "kubeconfig")
+    where = f"{control_plane.url} (context old)"
+    assert (done.code, done.errors.splitlines()[1:]) == (
+        1,
+        [f"the credentials for {where} are not accepted: renew them, or name another --context"],
+    )
+
+
+async def test_the_timeout_covers_a_credential_plugin_that_waits(kubeconfig: str, project: Ferryman) -> None:
+    file = Path(kubeconfig)
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["100"]}
+    config = json.loads(file.read_text())
+    config["users"][0]["user"] = {"exec": {**plugin, "interactiveMode": "Never"}}
+    file.write_text(json.dumps(config))
+    done = await asyncio.wait_for(install(project, kubeconfig, "--timeout", "200ms"), 30)
+    assert (done.code, done.errors.startswith("kubewright: get the credentials for https://")) == (1, True)
+    assert done.errors.endswith("(context admin@kubewright): not over after 0.2 s (--timeout)\n")

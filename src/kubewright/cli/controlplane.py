@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kubewright.cli.arguments import command_parser, directory
 from kubewright.cli.kubeconfig_file import kubeconfig_file, must_be_ours
 from kubewright.client import Client
 from kubewright.controlplane import ControlPlane
@@ -24,7 +25,7 @@ from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.envtest.programs import lay_down
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    from kubewright.cli.arguments import Commands
 
 _HOST = "127.0.0.1"
 _PORT = 6443
@@ -32,14 +33,15 @@ _PORT = 6443
 
 def add_command(commands: Commands) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = command_parser(
+        commands,
         "controlplane",
-        help="run a Kubernetes API server here",
+        summary="run a Kubernetes API server here",
         description="Run a Kubernetes API server in the foreground. Ctrl-C ends it; nothing is kept.",
-        epilog="""examples:
-  kubewright controlplane --kubeconfig ./kubeconfig --nodes 3
-  eval "$(kubewright controlplane --envtest-dir bin/envtest)" && go test ./...""",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=[
+            "kubewright controlplane --kubeconfig ./kubeconfig --nodes 3",
+            'eval "$(kubewright controlplane --envtest-dir bin/envtest)" && go test ./...',
+        ],
     )
     parser.add_argument("--real", action="store_true", help="the genuine kube-apiserver, etcd and controller manager")
     parser.add_argument("--host", type=_host, help=f"the address to listen on (default {_HOST})")
@@ -74,7 +76,7 @@ def add_command(commands: Commands) -> None:
     )
     parser.add_argument(
         "--envtest-dir",
-        type=_directory,
+        type=directory,
         metavar="DIR",
         help="run nothing, but lay down kube-apiserver, etcd and kubectl in DIR for envtest of Go projects, "
         "and print the KUBEBUILDER_ASSETS for them",
@@ -108,12 +110,6 @@ def _host(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("no address to listen on: expected one such as 127.0.0.1 or 0.0.0.0")
     return text
-
-
-def _directory(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("no directory: expected one such as bin/envtest, or . for this one")
-    return Path(text)
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -8,32 +8,34 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kubewright.cli.arguments import command_parser, directory
 from kubewright.cli.generated_files import DOCKERFILE, compared, write
 from kubewright.cli.named_operator import add_image_argument, add_operator_arguments, named_operator
 from kubewright.deployment import dockerfile_of, files_of
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    from kubewright.cli.arguments import Commands
 
 
 def add_command(commands: Commands) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = command_parser(
+        commands,
         "generate",
-        help="write the manifests and the Dockerfile of an operator",
+        summary="write the manifests and the Dockerfile of an operator",
         description="Write what is deployed of an operator: config/ in kubebuilder's layout, dist/install.yaml, and a "
         "Dockerfile unless you have your own. The samples are those in the folder samples/ beside its module. Files "
         "that were generated before and are no longer needed are removed; files of others are not touched.",
-        epilog="""examples:
-  kubewright generate podmanager
-  kubewright generate podmanager:setup --image podmanager:1.0 -- --namespace=shop
-  kubewright generate podmanager --check""",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=[
+            "kubewright generate podmanager",
+            "kubewright generate podmanager:setup --image podmanager:1.0 -- --namespace=shop",
+            "kubewright generate podmanager --check",
+        ],
     )
     add_operator_arguments(parser)
     add_image_argument(parser, "NAME:latest")
     parser.add_argument(
-        "--output", type=Path, default=Path(), metavar="DIR", help="the directory to write to (default: this one)"
+        "--output", type=directory, default=Path(), metavar="DIR", help="the directory to write to (default: this one)"
     )
     parser.add_argument(
         "--check",
@@ -48,6 +50,12 @@ def add_command(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     named = asyncio.run(named_operator(options))
+    if not named.is_runnable:
+        print(
+            f"warning: {named.program} has no __main__.py, which its image runs: write one that calls "
+            f'run(setup, name="{named.operator.name}")',
+            file=sys.stderr,
+        )
     files = compared(options.output, {**files_of(named.operator), DOCKERFILE: dockerfile_of(named.program)})
     if options.check:
         different = [each for each in files if not each.is_same]

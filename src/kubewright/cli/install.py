@@ -6,31 +6,31 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
+from kubewright.cli.arguments import command_parser
 from kubewright.cli.cluster.applying import DesiredObjects, add_apply_arguments, apply
-from kubewright.cli.cluster.target import add_cluster_arguments, add_consent_argument, cluster_of
+from kubewright.cli.cluster.target import cluster_of
 from kubewright.cli.named_operator import add_operator_arguments, named_operator
 from kubewright.deployment.extensions import definitions
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    from kubewright.cli.arguments import Commands
 
 
 def add_command(commands: Commands) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = command_parser(
+        commands,
         "install",
-        help="install the definitions of an operator's kinds in a cluster",
+        summary="install the definitions of an operator's kinds in a cluster",
         description="Apply the CustomResourceDefinitions of an operator, and wait until their kinds are served. The "
         "operator itself is not deployed: run it here, with python -m PACKAGE.",
-        epilog="""examples:
-  kubewright install podmanager
-  kubewright install podmanager:setup --context staging --dry-run""",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=[
+            "kubewright install podmanager",
+            "kubewright install podmanager:setup --context staging --dry-run",
+        ],
     )
     add_operator_arguments(parser)
-    add_cluster_arguments(parser)
     add_apply_arguments(parser)
-    add_consent_argument(parser)
     parser.set_defaults(run=_run)
 
 

@@ -47,10 +47,20 @@ class LoadedObject(NamedTuple):
         """What `python -m` runs: the closest package around the module that can be run, or the module itself."""
         package = self.module.__name__ if hasattr(self.module, "__path__") else self.module.__package__ or ""
         while package:
-            if importlib.util.find_spec(f"{package}.__main__") is not None:
+            if self._has_main(package):
                 return package
             package = package.rpartition(".")[0]
         return self.module.__name__
+
+    @property
+    def is_runnable(self) -> bool:
+        """Whether `python -m` can run it: a package needs a `__main__.py`."""
+        is_package = self.program == self.module.__name__ and hasattr(self.module, "__path__")
+        return not is_package or self._has_main(self.program)
+
+    @staticmethod
+    def _has_main(package: str) -> bool:
+        return importlib.util.find_spec(f"{package}.__main__") is not None
 
 
 def load(name: str) -> LoadedObject:
@@ -71,7 +81,9 @@ def load(name: str) -> LoadedObject:
 def _guess(name: str) -> str:
     """The name that is probably meant by what may be the path of a file."""
     path, _, attribute = name.partition(":")
-    steps = [step for step in Path(path.removesuffix(".py")).parts if step not in ("/", ".", "__init__")]
+    file = Path(path.removesuffix(".py"))
+    file = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+    steps = [step for step in file.parts if step not in ("/", ".", "__init__")]
     module = ".".join(steps)
     return f"{module if re.fullmatch(_NAME, module) else 'podmanager'}:{attribute or DEFAULT}"
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Collection, Sequence
 from typing import Final
 
 from kubewright.api.errors import KubernetesError
 from kubewright.cli.suggestion import did_you_mean
+from kubewright.cli.termination import Terminated, terminable
 from kubewright.controlplane.errors import ControlPlaneError
 from kubewright.version import __version__
 
@@ -29,7 +31,10 @@ _COMMANDS: Final = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command. Ends the process with 2 for a wrong use, 1 for a failure, and 130 for an interrupt."""
+    """Run the command.
+
+    Ends the process with 2 for a wrong use, 1 for a failure, 130 for an interrupt, and 143 for SIGTERM.
+    """
     given, further = _split([*(sys.argv[1:] if arguments is None else arguments)])
     parser = argparse.ArgumentParser(
         prog="kubewright",
@@ -52,15 +57,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if further:
         options.arguments = further
     try:
-        options.run(options)
+        with terminable():
+            options.run(options)
     except BrokenPipeError:
         # `head` has read enough; what is left of the output must not be an error at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except (ControlPlaneError, KubernetesError, OSError) as error:
         sys.exit("\n".join([f"kubewright: {error}", *getattr(error, "__notes__", ())]))
+    except Terminated:
+        sys.exit(128 + signal.SIGTERM)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(128 + signal.SIGINT)
 
 
 def _split(given: list[str]) -> tuple[list[str], list[str]]:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubewright.api.codec import from_json
+from kubewright.api.core.v1 import EnvFromSource, SecretEnvSource
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.errors import DecodeError, KubernetesError, explain_misuse
 from kubewright.api.kinds import GroupVersionKind
@@ -46,6 +47,13 @@ def add_operator_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--name", metavar="NAME", help="as given to run(name=...) (default: that of the package)")
     parser.add_argument("--namespace", metavar="NAME", help="the namespace it is deployed to (default: NAME-system)")
+    parser.add_argument(
+        "--env-from-secret",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a Secret in that namespace whose keys are environment variables of its pods; may be repeated",
+    )
     parser.set_defaults(arguments=[])
 
 
@@ -67,6 +75,8 @@ class NamedOperator(Struct):
     operator: Operator
     program: str
     """What `python -m` runs."""
+    is_runnable: bool
+    """Whether it can."""
     setup: Setup | None = None
     """None where the whole operator was named."""
 
@@ -84,15 +94,16 @@ async def _named_operator(options: argparse.Namespace) -> NamedOperator:
     named = load(options.operator)
     given = {"name": options.name, "namespace": options.namespace, "image": getattr(options, "image", None)}
     flags = {field: value for field, value in given.items() if value is not None}
-    arguments = list(options.arguments)
     try:
         found = await _whole_operator(named)
         if found is not None:
-            return NamedOperator(_with_image(found, named, flags, arguments), named.program)
+            _refuse_flags(named, options)
+            return NamedOperator(replace(found, **flags) if flags else found, named.program, named.is_runnable)
         setup = _setup(named)
         name = named.program.rpartition(".")[2].replace("_", "-").lower()
         image = f"{flags.get('name', name)}:latest"
-        described = Operator(**{"name": name, "image": image, **flags}, arguments=arguments)
+        secrets = [EnvFromSource(secret_ref=SecretEnvSource(name=secret)) for secret in options.env_from_secret]
+        described = Operator(**{"name": name, "image": image, **flags}, arguments=options.arguments, env_from=secrets)
         operator = await with_setup(described, setup.function, options=setup.options)
     except (KubernetesError, OSError):
         raise
@@ -100,7 +111,7 @@ async def _named_operator(options: argparse.Namespace) -> NamedOperator:
         explain_misuse(error)
         raise LoadError(f"{named.name} failed:\n{traceback_of(error).rstrip()}") from None
     samples = [*operator.samples, *_samples(named, operator)]
-    return NamedOperator(replace(operator, samples=samples), named.program, setup)
+    return NamedOperator(replace(operator, samples=samples), named.program, named.is_runnable, setup)
 
 
 async def _whole_operator(named: LoadedObject) -> Operator | None:
@@ -118,11 +129,12 @@ async def _whole_operator(named: LoadedObject) -> Operator | None:
     return value if isinstance(value, Operator) else None
 
 
-def _with_image(operator: Operator, named: LoadedObject, flags: dict[str, str], arguments: list[str]) -> Operator:
-    refused = [f"--{flag}" for flag in ("name", "namespace") if flag in flags] + arguments[:1]
+def _refuse_flags(named: LoadedObject, options: argparse.Namespace) -> None:
+    """Raise `LoadError` for what can only be given where the whole Operator is made, which is all but the image."""
+    given = {"--name": options.name, "--namespace": options.namespace, "--env-from-secret": options.env_from_secret}
+    refused = [*(flag for flag, value in given.items() if value), *options.arguments]
     if refused:
         raise LoadError(f"{named.name} is a whole Operator: give {refused[0]} there, and not on the command line")
-    return replace(operator, **flags) if flags else operator
 
 
 def _setup(named: LoadedObject) -> Setup:

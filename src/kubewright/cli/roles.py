@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kubewright.api.codec import to_json
 from kubewright.api.errors import KubernetesError
 from kubewright.api.rbac.v1 import ClusterRole, Role
+from kubewright.cli.arguments import command_parser
 from kubewright.cli.named_operator import NamedOperator, add_operator_arguments, named_operator
 from kubewright.cli.used_permissions import granted, used_permissions
 from kubewright.deployment.declared import own_permissions
@@ -20,20 +21,21 @@ from kubewright.manifest.yaml import to_yaml
 from kubewright.testing.roles import compare_grants
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    from kubewright.cli.arguments import Commands
 
 
 def add_command(commands: Commands) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = command_parser(
+        commands,
         "roles",
-        help="print the roles of an operator, or compare them with what it has used",
+        summary="print the roles of an operator, or compare them with what it has used",
         description="Print the roles that an operator declares; with --used, the least ones that the requests in FILE "
         "needed, which come from a test run or from the audit log of an API server.",
-        epilog="""examples:
-  kubewright roles podmanager
-  pytest --record-permissions used.jsonl && kubewright roles podmanager --used used.jsonl --check""",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=[
+            "kubewright roles podmanager",
+            "pytest --record-permissions used.jsonl && kubewright roles podmanager --used used.jsonl --check",
+        ],
     )
     add_operator_arguments(parser)
     parser.add_argument(

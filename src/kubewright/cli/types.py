@@ -14,6 +14,7 @@ from kubewright.api.builtin import MODULES
 from kubewright.api.codec import to_json
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.cli.arguments import command_parser
 from kubewright.cli.cluster.target import add_cluster_arguments
 from kubewright.cli.text_file import text_of
 from kubewright.client import Client, Config
@@ -32,14 +33,16 @@ _MIN_LINE_LENGTH: Final = 60
 
 def add_command(commands: Commands) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = command_parser(
+        commands,
         "types",
-        help="generate Python types from a CustomResourceDefinition",
+        summary="generate Python types from a CustomResourceDefinition",
         description="Generate a Python module with typed models of custom resources, from their definitions. "
         "Definitions come from a file or from a cluster; other manifests in the file are ignored.",
-        epilog="example: kubewright types crd.yaml -o widgets.py\n"
-        "         kubewright types kubevirt.io/v1/VirtualMachine --context staging -o kubevirt.py",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=[
+            "kubewright types crd.yaml -o widgets.py",
+            "kubewright types kubevirt.io/v1/VirtualMachine --context staging -o kubevirt.py",
+        ],
     )
     parser.add_argument(
         "source",

@@ -11,29 +11,31 @@ from kubewright.api.coordination.v1 import Lease
 from kubewright.api.core.v1 import Secret
 from kubewright.api.meta import ObjectMeta
 from kubewright.certificates.registrations import secret_of
+from kubewright.cli.arguments import command_parser
 from kubewright.cli.cluster.labelled import kinds_of
 from kubewright.cli.cluster.removing import Remains, add_remove_arguments, remove
-from kubewright.cli.cluster.target import add_cluster_arguments, add_consent_argument, cluster_of
+from kubewright.cli.cluster.target import cluster_of
 from kubewright.cli.named_operator import add_operator_arguments, named_operator
 from kubewright.deployment import objects_of
 from kubewright.deployment.extensions import definitions
 from kubewright.deployment.layout import required_objects
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    from kubewright.cli.arguments import Commands
 
 
 def add_command(commands: Commands) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = command_parser(
+        commands,
         "undeploy",
-        help="remove an operator from a cluster",
+        summary="remove an operator from a cluster",
         description="Delete everything that an operator consists of. Objects of its kinds are deleted first, after a "
         "question, while it is still there to clean up after them. A namespace with other things in it is kept.",
-        epilog="""examples:
-  kubewright undeploy podmanager --dry-run
-  kubewright undeploy podmanager:setup --keep-definitions --context staging --yes""",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=[
+            "kubewright undeploy podmanager --dry-run",
+            "kubewright undeploy podmanager:setup --keep-definitions --context staging --yes",
+        ],
     )
     add_operator_arguments(parser)
     parser.add_argument(
@@ -41,9 +43,7 @@ def add_command(commands: Commands) -> None:
         action="store_true",
         help="keep the definitions of its kinds, all of their objects, and what else it requires in the cluster",
     )
-    add_cluster_arguments(parser)
     add_remove_arguments(parser)
-    add_consent_argument(parser)
     parser.set_defaults(run=_run)
 
 
@@ -60,4 +60,5 @@ def _run(options: argparse.Namespace) -> None:
     kinds = [kind for kind in kinds_of(objects) if not (kept and kind is CustomResourceDefinition)]
     cluster = cluster_of(options)
     print(f"undeploy {operator.name} from {cluster}", flush=True)
-    remove(Remains(operator, objects, kinds, made, kept), cluster, options)
+    remains = Remains(operator, objects, kinds, made, kept, is_only_there=options.namespace is not None)
+    remove(remains, cluster, options)

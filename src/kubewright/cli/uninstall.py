@@ -7,31 +7,31 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.cli.arguments import command_parser
 from kubewright.cli.cluster.removing import Remains, add_remove_arguments, remove
-from kubewright.cli.cluster.target import add_cluster_arguments, add_consent_argument, cluster_of
+from kubewright.cli.cluster.target import cluster_of
 from kubewright.cli.named_operator import add_operator_arguments, named_operator
 from kubewright.deployment.extensions import definitions
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    from kubewright.cli.arguments import Commands
 
 
 def add_command(commands: Commands) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = command_parser(
+        commands,
         "uninstall",
-        help="delete the definitions of an operator's kinds from a cluster",
+        summary="delete the definitions of an operator's kinds from a cluster",
         description="Delete the CustomResourceDefinitions of an operator. Objects of these kinds are deleted first, "
         "after a question, and the operator has to be running to clean up after those that have finalizers.",
-        epilog="""examples:
-  kubewright uninstall podmanager --dry-run
-  kubewright uninstall podmanager:setup --delete-objects""",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=[
+            "kubewright uninstall podmanager --dry-run",
+            "kubewright uninstall podmanager:setup --delete-objects",
+        ],
     )
     add_operator_arguments(parser)
-    add_cluster_arguments(parser)
     add_remove_arguments(parser)
-    add_consent_argument(parser)
     parser.set_defaults(run=_run)
 
 

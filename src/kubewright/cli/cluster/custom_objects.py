@@ -10,9 +10,10 @@ from msgspec import Struct
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.dynamic import Dynamic, PartialObject, metadata_only
 from kubewright.api.errors import KubernetesError
-from kubewright.cli.cluster.status_line import StatusLine
+from kubewright.api.resources import resource_info
+from kubewright.cli.cluster.progress import ChangeProgress
 from kubewright.cli.cluster.target import Refused
-from kubewright.cli.cluster.waiting import Deadline, wait_until_none
+from kubewright.cli.cluster.waiting import wait_until_none
 from kubewright.client import Client
 from kubewright.client.errors import NotFound
 
@@ -31,6 +32,11 @@ class CustomObjects(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{len(self.objects)} {self.kind.__name__}{'' if len(self.objects) == 1 else 's'}"
+
+    @property
+    def deletion(self) -> str:
+        """What it is to delete them."""
+        return f"delete {self} of {resource_info(self.kind).gvk.group}"
 
     @property
     def has_finalizers(self) -> bool:
@@ -65,11 +71,13 @@ async def _listed(client: Client, kind: type[Dynamic]) -> list[PartialObject]:
         return []
 
 
-async def check_none_is_new(client: Client, known: Sequence[CustomObjects]) -> None:
+async def check_none_is_new(client: Client, known: Sequence[CustomObjects], progress: ChangeProgress) -> None:
     """Raise `Refused` when there are others by now: the user has not agreed to lose these."""
     for each in known:
         uids = {obj.metadata.uid for obj in each.objects}
-        new = [obj for obj in await _listed(client, each.kind) if obj.metadata.uid not in uids]
+        progress.line.doing(f"look for further objects of the kind {each.kind.__name__}")
+        async with progress.deadline.limit(progress.line):
+            new = [obj for obj in await _listed(client, each.kind) if obj.metadata.uid not in uids]
         if new:
             raise Refused(
                 f"{CustomObjects(each.kind, new)} created meanwhile would be deleted, such as {new[0].key}: see who "
@@ -77,22 +85,24 @@ async def check_none_is_new(client: Client, known: Sequence[CustomObjects]) -> N
             )
 
 
-async def delete_custom_objects(
-    client: Client, found: Sequence[CustomObjects], *, deadline: Deadline, line: StatusLine
-) -> None:
+async def delete_custom_objects(client: Client, found: Sequence[CustomObjects], progress: ChangeProgress) -> None:
     """Delete them, and return when they have gone, finalizers and all. Raises `StillThere` with what holds them."""
     for each in found:
-        for namespace in sorted({obj.metadata.namespace or "" for obj in each.objects}):
-            line.doing(f"delete {each}")
-            await client.delete_all(each.kind, namespace=namespace or None)
+        async with progress.change(each.deletion, is_deletion=True):
+            for namespace in sorted({obj.metadata.namespace or "" for obj in each.objects}):
+                await client.delete_all(each.kind, namespace=namespace or None)
+
+    left: list[CustomObjects] = []
 
     async def reasons() -> list[str]:
+        nonlocal left
         left = [await _left(client, each) for each in found]
         return [f"{each} to go" for each in left if each.objects]
 
-    if await wait_until_none(reasons, deadline=deadline, line=line):
-        left = [await _left(client, each) for each in found]
-        raise StillThere(_held([each for each in left if each.objects], deadline.timeout))
+    if waiting := await wait_until_none(reasons, deadline=progress.deadline, line=progress.line):
+        raise StillThere(_held([each for each in left if each.objects], waiting, progress.deadline.timeout))
+    for each in found:
+        progress.gone(each.deletion)
 
 
 async def _left(client: Client, deleted: CustomObjects) -> CustomObjects:
@@ -102,8 +112,10 @@ async def _left(client: Client, deleted: CustomObjects) -> CustomObjects:
     return CustomObjects(deleted.kind, [each for each in present if each.metadata.uid in uids])
 
 
-def _held(remaining: Sequence[CustomObjects], timeout: float) -> str:
+def _held(remaining: Sequence[CustomObjects], waiting: Sequence[str], timeout: float) -> str:
     lines = [f"not gone after {timeout:g} s, and nothing else was deleted:"]
+    if not remaining:
+        return "\n".join([*lines, *(f"  {reason}" for reason in waiting)])
     for each in remaining:
         for obj in each.objects[:_MAX_SHOWN]:
             finalizers = ", ".join(obj.metadata.finalizers) or "none"

@@ -14,6 +14,7 @@ from typing import Final, TypeVar, cast
 from msgspec import Struct
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.apps.v1 import Deployment
 from kubewright.api.codec import decode_json, encode, origin
 from kubewright.api.core.v1 import Namespace
 from kubewright.api.errors import KubernetesError
@@ -21,6 +22,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.resources import Object
 from kubewright.cli.cluster.labelled import kinds_of, labelled
+from kubewright.cli.cluster.status_line import StatusLine
 from kubewright.cli.cluster.target import FIELD_MANAGER
 from kubewright.client import Client
 from kubewright.client.errors import Conflict
@@ -67,6 +69,11 @@ class PlannedChange(Struct, frozen=True):
         return f"{self.verb:<9}  {described(self.obj)}{f': {self.note}' if self.note else ''}"
 
 
+def action(step: PlannedChange) -> str:
+    """What is done, and to which object."""
+    return f"{step.verb} {described(step.obj)}"
+
+
 def described(obj: Object) -> str:
     """The kind, the namespace and the name."""
     return f"{obj.kind} {obj.key}"
@@ -78,7 +85,7 @@ def changes(steps: Iterable[PlannedChange]) -> list[PlannedChange]:
 
 
 async def plan_to_apply(
-    client: Client, operator: Operator, objects: Sequence[Object], *, force: bool
+    client: Client, operator: Operator, objects: Sequence[Object], *, force: bool, line: StatusLine
 ) -> list[PlannedChange]:
     """What applying them does, in their order. Nothing is written.
 
@@ -96,6 +103,7 @@ async def plan_to_apply(
         if obj.metadata.namespace in namespaces or (gvk.group, gvk.kind) in kinds:
             steps.append(PlannedChange(Verb.CREATE, obj))
             continue
+        line.doing(f"try to apply {described(obj)}")
         live = await client.find(obj)
         if live is not None and live.metadata.deletion_timestamp is not None:
             held = f" (finalizers: {', '.join(live.metadata.finalizers)})" if live.metadata.finalizers else ""
@@ -140,19 +148,35 @@ def conflict_message(lines: Iterable[str]) -> str:
     )
 
 
-async def plan_to_prune(client: Client, operator: Operator, objects: Sequence[Object]) -> list[PlannedChange]:
+async def plan_to_prune(
+    client: Client, operator: Operator, objects: Sequence[Object], line: StatusLine
+) -> list[PlannedChange]:
     """What is deleted because an earlier version had it, and what is kept though this one does not have it."""
+    line.doing("look for objects of earlier versions")
     present = {(type(obj), obj.key) for obj in objects}
     steps: list[PlannedChange] = []
     async for found in labelled(client, operator, kinds_of(objects)):
         if (type(found), found.key) in present or not _applied_fields(_value(found)):
             continue
-        if isinstance(found, CustomResourceDefinition):
-            note = "this operator no longer has it; delete it when its objects are not needed"
+        if isinstance(found, CustomResourceDefinition | Namespace):
+            unless = "its objects are not" if isinstance(found, CustomResourceDefinition) else "nothing in it is"
+            note = f"this operator no longer has it; delete it when {unless} needed"
             steps.append(PlannedChange(Verb.KEEP, found, note))
-        elif not isinstance(found, Namespace):
+        else:
             steps.append(PlannedChange(Verb.DELETE, found, "this operator no longer has it"))
     return sorted(steps, key=lambda step: position(step.obj), reverse=True)
+
+
+def former_deployments(operator: Operator, steps: Iterable[PlannedChange]) -> list[PlannedChange]:
+    """Those steps that delete the operator itself, from namespaces that it was deployed to before."""
+    return [
+        step
+        for step in steps
+        if step.verb is Verb.DELETE
+        and isinstance(step.obj, Deployment)
+        and step.obj.metadata.name == operator.name
+        and step.obj.metadata.namespace != operator.namespace
+    ]
 
 
 def differences(before: JSONValue, after: JSONValue, path: str = "") -> Iterator[str]:

@@ -6,7 +6,10 @@ certificate into what makes the API server call it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
+from typing import Final
 
 from kubewright.api.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
@@ -21,6 +24,8 @@ from kubewright.cli.cluster.status_line import StatusLine
 from kubewright.cli.cluster.waiting import Deadline, wait_until_none
 from kubewright.client import Client
 
+_REPORT_SECONDS: Final = 5.0
+
 
 class NotReady(KubernetesError):
     """What was applied has not come into effect. The message has the reasons."""
@@ -31,7 +36,7 @@ class _Hopeless(NotReady):
 
 
 async def wait_until_ready(
-    client: Client, objects: Sequence[Object], service: ObjectKey | None, *, timeout: float, line: StatusLine
+    client: Client, objects: Sequence[Object], service: ObjectKey | None, *, deadline: Deadline, line: StatusLine
 ) -> None:
     """Return when everything is in effect. Raises `NotReady` with what is not, and what pods and events say of it.
 
@@ -42,11 +47,11 @@ async def wait_until_ready(
         return [each async for each in _reasons(client, objects, service)]
 
     try:
-        left = await wait_until_none(reasons, deadline=Deadline(timeout), line=line)
+        left = await wait_until_none(reasons, deadline=deadline, line=line)
     except _Hopeless as error:
         raise NotReady(await _report(client, [str(error)], objects)) from None
     if left:
-        raise NotReady(await _report(client, [f"not ready after {timeout:g} s", *left], objects))
+        raise NotReady(await _report(client, [f"not ready after {deadline.timeout:g} s", *left], objects))
 
 
 async def _reasons(client: Client, objects: Iterable[Object], service: ObjectKey | None) -> AsyncIterator[str]:
@@ -101,8 +106,11 @@ def _of_deployment(deployment: Deployment) -> str:
 
 
 async def _report(client: Client, lines: list[str], objects: Iterable[Object]) -> str:
-    for obj in objects:
-        if isinstance(obj, Deployment):
-            lines += [f"  {line}" async for line in pods_of(client, obj)]
-            lines += [f"  {line}" async for line in events_of(client, obj)]
+    # The server may be what is not there.
+    with suppress(KubernetesError, TimeoutError):
+        async with asyncio.timeout(_REPORT_SECONDS):
+            for obj in objects:
+                if isinstance(obj, Deployment):
+                    lines += [f"  {line}" async for line in pods_of(client, obj)]
+                    lines += [f"  {line}" async for line in events_of(client, obj)]
     return "\n".join(f"  {line}" if index else line for index, line in enumerate(lines))

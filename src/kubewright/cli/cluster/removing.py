@@ -7,36 +7,32 @@ without it, finalizers would block them and their namespaces for ever. What is n
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.apps.v1 import Deployment
-from kubewright.api.core.v1 import Namespace, Pod
+from kubewright.api.core.v1 import Namespace
 from kubewright.api.resources import Object
 from kubewright.cli.arguments import add_timeout_argument
 from kubewright.cli.cluster.custom_objects import (
     CustomObjects,
-    StillThere,
     check_none_is_new,
     custom_objects,
     delete_custom_objects,
 )
+from kubewright.cli.cluster.deletion import delete, find, wait_until_gone
 from kubewright.cli.cluster.labelled import labelled
 from kubewright.cli.cluster.namespaces import reason_to_keep
 from kubewright.cli.cluster.permitted import permitted
-from kubewright.cli.cluster.plan import PlannedChange, Verb, changes, described
-from kubewright.cli.cluster.status_line import StatusLine
-from kubewright.cli.cluster.target import TargetCluster, ask
-from kubewright.cli.cluster.waiting import Deadline, wait_until_none
+from kubewright.cli.cluster.plan import PlannedChange, Verb, action, changes
+from kubewright.cli.cluster.progress import ChangeProgress, planned_on
+from kubewright.cli.cluster.target import Refused, TargetCluster, add_change_arguments, ask
+from kubewright.cli.termination import run_terminable
 from kubewright.client import Client
-from kubewright.client.errors import NotFound
-from kubewright.client.paths import Propagation
 from kubewright.deployment import Operator
 from kubewright.deployment.layout import position
 
@@ -44,8 +40,8 @@ _VERBS: Final = ("get", "list", "delete")
 
 
 def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the consent to lose objects, and how long is waited."""
-    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    """Add the cluster, the consent to change it and to lose objects, and how long that may take."""
+    add_change_arguments(parser)
     parser.add_argument(
         "--delete-objects",
         action="store_true",
@@ -60,6 +56,11 @@ class _Removal(Struct, frozen=True):
     steps: list[PlannedChange]
     custom: list[CustomObjects]
     warning: str = ""
+
+    @property
+    def deleted(self) -> list[CustomObjects]:
+        """The custom objects that go, as far as there are any."""
+        return [each for each in self.custom if each.objects]
 
     @property
     def count(self) -> int:
@@ -79,68 +80,86 @@ class Remains(Struct, frozen=True):
     """What it makes by itself, under fixed names."""
     kept: Sequence[Object] = ()
     """Those of the objects that stay."""
+    is_only_there: bool = False
+    """Whether the user has named the namespace of the operator, so that it must not go from another one."""
 
 
 def remove(remains: Remains, cluster: TargetCluster, options: argparse.Namespace) -> None:
     """Show what goes, and remove it, with the user's consent where objects go or the cluster is not local."""
-    removal = asyncio.run(_planned(remains, cluster))
-    for step in removal.steps:
-        print(f"  {step}")
-    if not removal.steps:
-        print("  nothing of it is there")
-    sys.stdout.flush()
-    if removal.warning:
-        print(f"warning: {removal.warning}", file=sys.stderr)
-    if options.dry_run or not changes(removal.steps):
-        return
+    planning = ChangeProgress((), options.timeout)
+    with planning.reported():
+        removal = run_terminable(_planned(remains, cluster, planning))
+        for step in removal.steps:
+            print(f"  {step}")
+        if not removal.steps:
+            print("  nothing of it is there")
+        sys.stdout.flush()
+        if removal.warning:
+            print(f"warning: {removal.warning}", file=sys.stderr)
+        if options.dry_run or not changes(removal.steps):
+            return
+        _consent(removal, cluster, options)
+    going = changes(removal.steps)
+    progress = ChangeProgress([*(each.deletion for each in removal.deleted), *map(action, going)], options.timeout)
+    with progress.reported():
+        run_terminable(_removed(removal, cluster, options, progress))
+    print(f"{len(going) + removal.count} deleted")
+
+
+def _consent(removal: _Removal, cluster: TargetCluster, options: argparse.Namespace) -> None:
     if removal.count and not options.delete_objects:
-        counts = " and ".join(str(each) for each in removal.custom if each.objects)
+        counts = " and ".join(map(str, removal.deleted))
         ask(f"Delete {counts} from {cluster}?", f"{counts} would be deleted: confirm with --delete-objects")
     else:
         cluster.consent(yes=options.yes)
-    asyncio.run(_removed(removal, cluster, options))
-    print(f"{len(changes(removal.steps)) + removal.count} deleted")
 
 
-async def _planned(remains: Remains, cluster: TargetCluster) -> _Removal:
-    async with cluster.client() as client, permitted(client, remains.objects, *_VERBS):
-        kept = {(type(each), each.key) for each in remains.kept}
-        wanted = [each for each in remains.objects if (type(each), each.key) not in kept]
-        found = [each for each in [await _find(client, obj) for obj in wanted] if each is not None]
-        seen = kept | {(type(each), each.key) for each in found}
-        found += [
-            each
-            async for each in labelled(client, remains.operator, remains.kinds)
-            if (type(each), each.key) not in seen
-        ]
-        made = [each for each in [await _find(client, obj) for obj in remains.made] if each is not None]
-        defined = {
-            (each.spec.group, each.spec.names.kind) for each in found if isinstance(each, CustomResourceDefinition)
-        }
-        found = [each for each in found if (each.api_version.rpartition("/")[0], each.kind) not in defined]
-        custom: list[CustomObjects] = []
-        steps: list[PlannedChange] = []
-        for each in _last_first(found, made):
-            if not remains.operator.owns(each) and each not in made:
-                steps.append(PlannedChange(Verb.KEEP, each, "it does not have the labels of this operator"))
-            elif isinstance(each, CustomResourceDefinition):
-                custom.append(await custom_objects(client, each))
-                steps.append(PlannedChange(Verb.DELETE, each, f"with {custom[-1]}" if custom[-1].objects else ""))
-            elif isinstance(each, Namespace):
-                going = [step.obj for step in changes(steps)]
-                reason = await reason_to_keep(client, remains.operator, each.metadata.name, going, remains.kept)
-                steps.append(PlannedChange(Verb.KEEP if reason else Verb.DELETE, each, reason))
-            else:
-                steps.append(PlannedChange(Verb.DELETE, each))
-        return _Removal(steps, custom, await _warning(client, remains.operator, custom))
+async def _planned(remains: Remains, cluster: TargetCluster, planning: ChangeProgress) -> _Removal:
+    async with planned_on(cluster, planning) as client, permitted(client, remains.objects, *_VERBS):
+        planning.line.doing(f"look for what there is of {remains.operator.name}")
+        return await _removal(client, remains)
 
 
-async def _find(client: Client, obj: Object) -> Object | None:
-    """The object, if there is any; there is none of a kind that the server does not serve."""
-    try:
-        return await client.find(obj)
-    except NotFound:
-        return None
+async def _removal(client: Client, remains: Remains) -> _Removal:
+    kept = {(type(each), each.key) for each in remains.kept}
+    wanted = [each for each in remains.objects if (type(each), each.key) not in kept]
+    found = [each for each in [await find(client, obj) for obj in wanted] if each is not None]
+    seen = kept | {(type(each), each.key) for each in found}
+    found += [
+        each async for each in labelled(client, remains.operator, remains.kinds) if (type(each), each.key) not in seen
+    ]
+    if remains.is_only_there:
+        _check_namespace(remains.operator, found)
+    made = [each for each in [await find(client, obj) for obj in remains.made] if each is not None]
+    defined = {(each.spec.group, each.spec.names.kind) for each in found if isinstance(each, CustomResourceDefinition)}
+    found = [each for each in found if (each.api_version.rpartition("/")[0], each.kind) not in defined]
+    custom: list[CustomObjects] = []
+    steps: list[PlannedChange] = []
+    for each in _last_first(found, made):
+        if not remains.operator.owns(each) and each not in made:
+            steps.append(PlannedChange(Verb.KEEP, each, "it does not have the labels of this operator"))
+        elif isinstance(each, CustomResourceDefinition):
+            custom.append(await custom_objects(client, each))
+            steps.append(PlannedChange(Verb.DELETE, each, f"with {custom[-1]}" if custom[-1].objects else ""))
+        elif isinstance(each, Namespace):
+            going = [step.obj for step in changes(steps)]
+            reason = await reason_to_keep(client, remains.operator, each.metadata.name, going, remains.kept)
+            steps.append(PlannedChange(Verb.KEEP if reason else Verb.DELETE, each, reason))
+        else:
+            steps.append(PlannedChange(Verb.DELETE, each))
+    return _Removal(steps, custom, await _warning(client, remains.operator, custom))
+
+
+def _check_namespace(operator: Operator, found: Iterable[Object]) -> None:
+    """Raise `Refused` if what was found is deployed to another namespace."""
+    for each in found:
+        if isinstance(each, Deployment) and each.metadata.name == operator.name:
+            namespace = each.metadata.namespace
+            if namespace != operator.namespace:
+                raise Refused(
+                    f"{operator.name} is deployed to the namespace {namespace}, and not to {operator.namespace}: "
+                    f"undeploy it with --namespace {namespace}"
+                )
 
 
 def _last_first(found: Iterable[Object], made: Iterable[Object]) -> list[Object]:
@@ -165,49 +184,20 @@ async def _warning(client: Client, operator: Operator, custom: Sequence[CustomOb
     )
 
 
-async def _removed(removal: _Removal, cluster: TargetCluster, options: argparse.Namespace) -> None:
-    deadline = Deadline(options.timeout)
-    going = [step.obj for step in changes(removal.steps)]
-    async with cluster.client() as client, permitted(client, going, *_VERBS):
-        with StatusLine() as line:
-            agreed = [] if options.delete_objects else removal.custom
-            await check_none_is_new(client, agreed)
-            await delete_custom_objects(client, removal.custom, deadline=deadline, line=line)
-            await check_none_is_new(client, agreed)
-            for obj in going:
-                line.doing(f"delete {described(obj)}")
-                propagation: Propagation | None = "Foreground" if isinstance(obj, Deployment) else None
-                with suppress(NotFound):
-                    await client.delete(obj, uid=obj.metadata.uid, propagation=propagation)
-                if isinstance(obj, CustomResourceDefinition | Deployment):
+async def _removed(
+    removal: _Removal, cluster: TargetCluster, options: argparse.Namespace, progress: ChangeProgress
+) -> None:
+    steps = changes(removal.steps)
+    agreed = [] if options.delete_objects else removal.custom
+    async with cluster.client() as client, permitted(client, [step.obj for step in steps], *_VERBS):
+        with progress.line:
+            await check_none_is_new(client, agreed, progress)
+            await delete_custom_objects(client, removal.deleted, progress)
+            await check_none_is_new(client, agreed, progress)
+            for step in steps:
+                await delete(client, step, progress)
+                if isinstance(step.obj, CustomResourceDefinition | Deployment):
                     # Definitions need the operator until their objects have gone, and its pods need its roles.
-                    await _gone(client, obj, deadline, line)
-            for obj in going:
-                await _gone(client, obj, deadline, line)
-
-
-async def _gone(client: Client, obj: Object, deadline: Deadline, line: StatusLine) -> None:
-    async def reasons() -> list[str]:
-        found = await _find(client, obj)
-        if found is None or found.metadata.uid != obj.metadata.uid:
-            return []
-        return [f"{described(obj)} to go: {await _blocked(client, found)}"]
-
-    if left := await wait_until_none(reasons, deadline=deadline, line=line):
-        raise StillThere(f"not gone after {deadline.timeout:g} s: {left[0]}")
-
-
-async def _blocked(client: Client, obj: Object) -> str:
-    """What an object that is being deleted waits for."""
-    match obj:
-        case Namespace():
-            messages = [each.message for each in obj.status.conditions if each.status == "True" and each.message]
-            return "; ".join(messages) or "what is in it is being deleted"
-        case Deployment():
-            pods = await client.list(Pod, namespace=obj.metadata.namespace, labels=obj.spec.selector)
-            names = ", ".join(pod.metadata.name for pod in pods)
-            return f"its pods are ending: {names}" if names else "its pods are ending"
-        case CustomResourceDefinition():
-            left = await custom_objects(client, obj)
-            return f"{left} are still there" if left.objects else "its objects are being deleted"
-    return f"finalizers {', '.join(obj.metadata.finalizers) or 'none'}"
+                    await wait_until_gone(client, step, progress)
+            for step in steps:
+                await wait_until_gone(client, step, progress)

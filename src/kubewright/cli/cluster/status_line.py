@@ -17,9 +17,13 @@ class StatusLine:
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
         self._began = time.monotonic()
-        self._last = ""
+        self.status = ""
+        """What is being done, also where there is no terminal."""
+        self.reason = ""
+        """What is waited for."""
 
     def __enter__(self) -> Self:
+        self._began = time.monotonic()
         return self
 
     def __exit__(
@@ -30,6 +34,7 @@ class StatusLine:
 
     def doing(self, status: str) -> None:
         """Show what is being done, on a terminal only: it is over in a moment."""
+        self.status = status
         if self._is_terminal:
             line = f"{time.monotonic() - self._began:.0f} s: {status}"
             self._write(f"{_CLEAR}{line[: shutil.get_terminal_size().columns - 1]}")
@@ -37,9 +42,9 @@ class StatusLine:
     def waiting(self, reason: str) -> None:
         """Show what is waited for."""
         self.doing(f"waiting: {reason}")
-        if not self._is_terminal and reason != self._last:
+        if not self._is_terminal and reason != self.reason:
             self._write(f"waiting: {reason}\n")
-        self._last = reason
+        self.reason = reason
 
     def _write(self, text: str) -> None:
         sys.stderr.write(text)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
 from kubewright.api.errors import KubernetesError
+from kubewright.cli.cluster.reachability import check_reachable
 from kubewright.client import Client, Config
 
 FIELD_MANAGER: Final = "kubewright-deploy"
@@ -35,6 +38,13 @@ def add_consent_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask before a cluster that is not local is changed")
 
 
+def add_change_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add all that commands have that show what they will do to a cluster before they do it."""
+    add_cluster_arguments(parser)
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    add_consent_argument(parser)
+
+
 class TargetCluster(Struct, frozen=True):
     """A cluster, and how to reach it."""
 
@@ -55,6 +65,13 @@ class TargetCluster(Struct, frozen=True):
     def is_in_cluster(self) -> bool:
         """Whether this runs in a pod there, as its service account."""
         return not self.config.context
+
+    @asynccontextmanager
+    async def reached(self, timeout: float) -> AsyncIterator[Client]:
+        """A client, once the server has answered. Raises `Unreachable` with what is probably wrong."""
+        await check_reachable(self.config, timeout=timeout)
+        async with self.client() as client:
+            yield client
 
     def client(self) -> Client:
         """A client that owns what it applies. Each warning of the server is printed once."""
