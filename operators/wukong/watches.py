@@ -40,9 +40,6 @@ def referring(manager: Manager, referred: type[Object], *, by: type[Object] = Wu
     kind = resource_info(referred).gvk.kind
 
     async def referring_to(there: Object) -> list[Request]:
-        informers = manager.cache.informers(resource_info(by).gvk)
-        if not informers or not all(informer.is_settled for informer in informers):
-            return []  # all of them are reconciled once they are known
         name, namespace = there.metadata.name, there.metadata.namespace or None
         found = await manager.client.list(by, namespace=namespace, index=(REFERENCES, f"{kind}/{name}"))
         return [each.key for each in found]
