@@ -211,13 +211,13 @@ async def test_what_is_not_ready_in_time_is_named_with_the_reasons_of_pods(
         while (await control_plane.kubectl(*quota_status)).stdout != "0":
             await asyncio.sleep(0.1)
     named = f"{project.package}.program:with_webhooks"
-    given = ["deploy", named, "--image", "ferry:1", "--kubeconfig", kubeconfig, "--timeout", "3s"]
+    given = ["deploy", named, "--image", "ferry:1", "--kubeconfig", kubeconfig, "--timeout", "20s"]
     done = await command_beside(*given, cwd=project.directory)
     lines = done.errors.splitlines()
     assert done.code == 1
     deployment = f"Deployment {project.namespace}/{project.name}: 0 of 2 replicas are of the present version"
     assert f"waiting: {deployment}" in done.errors
-    assert "kubewright: not ready after 3 s" in lines
+    assert "kubewright: not ready after 20 s" in lines
     assert f"  {deployment}" in lines
     assert any(line.startswith("    event: ReplicaSet ") and "exceeded quota: few" in line for line in lines)
     certificate = "the operator has not put its certificate there yet"
@@ -236,10 +236,10 @@ async def test_objects_that_are_held_by_a_finalizer_are_named_and_nothing_else_g
     assert (await run("deploy", "--image", "ferry:1")).code == 0
     metadata = ObjectMeta(name="big", namespace="default", finalizers=[f"{project.group}/cleanup"])
     ferry = await admin.create(project.ferry(metadata))
-    held = await run("undeploy", "--delete-objects", "--timeout", "1s")
+    held = await run("undeploy", "--delete-objects", "--timeout", "20s")
     assert held.code == 1
     lines = held.errors.splitlines()
-    assert lines[lines.index("kubewright: not gone after 1 s, and nothing else was deleted:") + 1 :][:4] == [
+    assert lines[lines.index("kubewright: not gone after 20 s, and nothing else was deleted:") + 1 :][:4] == [
         f"  Ferry default/big: finalizers {project.group}/cleanup",
         "an operator removes its finalizers when it has cleaned up: let it run, see what it logs, and run this again",
         "0 of 16 changes were made; the same command goes on:",
