@@ -96,6 +96,23 @@ async def test_images_of_a_devbox_that_is_deleted_with_its_parts_orphaned_stay()
 
 
 @virtual
+async def test_parts_that_the_garbage_collector_has_orphaned_before_the_operator_saw_it_stay() -> None:
+    registry = InMemoryRegistry()
+    async with running_world(committer=InMemoryCommitter(registry)) as world:
+        await world.run()
+        await world.stop_and_run()
+        await world.at_rest()
+        before, images = await parts(world), list(registry.images)
+        await world.kill()
+        await world.admin.delete(Devbox, "it", propagation="Orphan")
+        await asyncio.sleep(60)
+        assert (await world.read()).metadata.finalizers == ["devbox.sealos.io/finalizer"]
+        await world.start()
+        assert await world.admin.wait_for(Devbox, "it", deleted, timeout=60) is None
+        assert (await parts(world), list(registry.images)) == ({name: [] for name in before}, images)
+
+
+@virtual
 async def test_a_part_whose_owner_is_removed_gets_it_again() -> None:
     async with running_world() as world:
         await world.run()
