@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 from operators.conftest import AsOperator
 from operators.wukong import Wukong, WukongSnapshot, setup
+from operators.wukong.cdi import DataVolume
+from operators.wukong.kubevirt import VirtualMachine, VirtualMachineInstance
 from operators.wukong.simulators import DEFINITIONS
 from operators.wukong.tests.worlds import STORAGE, Scripts, World
 
@@ -37,9 +39,18 @@ async def world(
             yield world
         storage.cancel()
         await asyncio.wait([storage])
+        await release(world.client)
         for name in STORAGE:
             await admin.delete(StorageClass, world.storage(name))
         await delete_volumes(admin, {world.storage(name) for name in STORAGE})
+
+
+async def release(client: Client) -> None:
+    """Take the finalizers off what nobody is left to clean up: it would keep its namespace, and its definition."""
+    for kind in (Wukong, WukongSnapshot, VirtualMachine, VirtualMachineInstance, DataVolume):
+        for obj in await client.list(kind):
+            if obj.metadata.finalizers:
+                await client.patch(kind, obj.metadata.name, MergePatch({"metadata": {"finalizers": None}}))
 
 
 async def delete_volumes(admin: Client, classes: set[str]) -> None:
