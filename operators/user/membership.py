@@ -40,6 +40,11 @@ class Members:
             or (each.metadata.labels.get(OWNER) == user and role_of(each.role_ref) is not None)
         ]
 
+    def of_user_besides(self, user: str, role: RoleName) -> list[RoleBinding]:
+        """Those that go when a user is given the role: not the one whose name the new binding has by then."""
+        name = binding_of(user, role)
+        return [each for each in self.of_user(user) if each.metadata.name != name and role_of(each.role_ref) != role]
+
     @property
     def owners(self) -> set[str]:
         """The users with the role Owner, the one whose workspace it is included."""

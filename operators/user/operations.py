@@ -67,7 +67,7 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
             if role != "Owner":
                 check_not_last_owner(members, spec)
             is_new = await members.give(self.client, user, role)
-            former = [binding for binding in members.of_user(spec.user) if role_of(binding.role_ref) != role]
+            former = members.of_user_besides(spec.user, role)
             for binding in former:
                 await take_role(self.client, binding)
             if role == "Owner":
