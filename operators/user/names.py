@@ -72,8 +72,15 @@ def role_reference(role: RoleName) -> RoleRef:
 
 
 def role_of(reference: RoleRef) -> RoleName | None:
-    """The role that a role binding gives; None for one that is no role of workspaces."""
-    return next((role for role in ROLE_NAMES if role_reference(role) == reference), None)
+    """The role that a role binding in a workspace gives; None for one that is no role of workspaces.
+
+    The Role of the workspace that has its name gives the same rights: bindings of the time before the ClusterRoles
+    refer to that.
+    """
+    for role in ROLE_NAMES:
+        if reference in (role_reference(role), RoleRef(api_group=RBAC, kind="Role", name=role)):
+            return role
+    return None
 
 
 def service_account_subject(user: str) -> Subject:

@@ -11,15 +11,15 @@ import msgspec
 import pytest
 from operators.user import Operationrequest, Options, User
 from operators.user.deletion_gate import DeletionGate
-from operators.user.names import OWNER, SYSTEM_NAMESPACE, role_reference, subjects_of
+from operators.user.names import OWNER, RBAC, STATUS, SYSTEM_NAMESPACE, RoleName, role_reference, subjects_of
 from operators.user.operations import OperationReconciler
 from operators.user.request_guard import Guard
-from operators.user.tests.requesting import Desk, failing, operation, virtual_desk
+from operators.user.tests.requesting import Desk, deletion, failing, operation, virtual_desk
 
 from kubewright import Manager, ObjectMeta, now
 from kubewright.api.core.v1 import Namespace
 from kubewright.api.events.v1 import Event
-from kubewright.api.rbac.v1 import RoleBinding, Subject
+from kubewright.api.rbac.v1 import RoleBinding, RoleRef, Subject
 from kubewright.client import MergePatch
 from kubewright.client.errors import InternalError, Status
 from kubewright.testing import RecordedEvents, count_requests, settled, virtual
@@ -312,6 +312,33 @@ async def test_bindings_that_others_have_made_are_left_alone() -> None:
         await at.carried_out("Grant", "bob", "ns-alice", "Manager")
         await at.carried_out("Deprive", "bob", "ns-alice")
         assert list(await at.roles("ns-alice")) == ["mine"]
+
+
+@pytest.mark.parametrize("name", ["rb-bob", "bob-Manager"])
+@virtual
+async def test_a_role_by_a_binding_to_the_role_of_the_workspace_is_changed_and_taken_too(name: str) -> None:
+    """Bindings of the original, and of the seed, which are there when their operator is replaced by this one."""
+    async with virtual_desk() as at:
+        await people(at, "alice")
+        await at.user("bob", **{STATUS: "Deleted"})
+
+        async def earlier() -> None:
+            metadata = ObjectMeta(name=name, namespace="ns-alice", labels={OWNER: "bob"})
+            reference = RoleRef(api_group=RBAC, kind="Role", name="Manager")
+            await at.admin.create(RoleBinding(metadata=metadata, role_ref=reference, subjects=subjects_of("bob")))
+
+        await earlier()
+        updated = await at.carried_out("Update", "bob", "ns-alice", "Developer")
+        assert updated.status.message == "bob is Developer of ns-alice now, and was Manager"
+        assert await at.roles("ns-alice") == {"bob-Developer": "workspace-developer"}
+        roles: list[RoleName | None] = ["Manager", None]
+        for role in roles:
+            await earlier()
+            await at.carried_out("Deprive", "bob", "ns-alice", role)
+            assert name not in await at.roles("ns-alice")
+        await earlier()
+        await at.finished(await at.admin.create(deletion("bob")))
+        assert await at.roles("ns-alice") == {}
 
 
 @virtual

@@ -58,7 +58,8 @@ def test_no_rule_of_a_developer_has_a_wildcard() -> None:
 
 def test_a_role_is_known_by_its_reference() -> None:
     assert [role_of(role_reference(role)) for role in ROLE_NAMES] == [*ROLE_NAMES]
-    assert role_of(RoleRef(api_group=RBAC, kind="Role", name="Owner")) is None
+    assert role_of(RoleRef(api_group=RBAC, kind="Role", name="Owner")) == "Owner"
+    assert role_of(RoleRef(api_group=RBAC, kind="Role", name="Auditor")) is None
     assert role_of(RoleRef(api_group=RBAC, kind="ClusterRole", name="cluster-admin")) is None
 
 
