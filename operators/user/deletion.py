@@ -39,7 +39,7 @@ class DeletionReconciler(GuardedReconciler[Deleterequest]):
         name = request.spec.user
         if name == PROTECTED_USER:
             raise Permanent(f"the User {PROTECTED_USER} cannot be deleted")
-        user = await self.client.find(User, name)
+        user = await self.find(User, name)
         if user is not None and _is_newer(user, request):
             raise Permanent(
                 f"the User {name} was created after this request, which does not mean it: create another one"
@@ -93,8 +93,8 @@ class DeletionReconciler(GuardedReconciler[Deleterequest]):
 
     async def check_gone(self, name: str) -> bool:
         """Return when the User is gone, and its workspace: True when that was kept."""
-        user = await self.client.find(User, name)
-        workspace = await self.client.find(Namespace, workspace_of(name))
+        user = await self.find(User, name)
+        workspace = await self.find(Namespace, workspace_of(name))
         left = [] if user is None else [f"the User {name}"]
         if workspace is not None and (workspace.metadata.deletion_timestamp is not None or _is_of(name, workspace)):
             reasons = [

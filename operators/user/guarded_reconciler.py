@@ -15,6 +15,7 @@ from .names import CREATOR
 from .request_guard import Guard
 
 R = TypeVar("R", bound=Object)
+T = TypeVar("T", bound=Object)
 
 WAIT = 5.0
 """Seconds until something that a request waits for is checked again."""
@@ -53,6 +54,10 @@ class GuardedReconciler(RequestReconciler[R]):
     @abstractmethod
     async def carry_out(self, request: R, /) -> str:
         """Do what is requested, and return what was done. May run more than once; see `RequestReconciler.act`."""
+
+    async def find(self, kind: type[T], name: str) -> T | None:
+        """The object, asking the server for one that the cache does not show: a request has no second look."""
+        return await self.client.find(kind, name) or await self.client.find(kind, name, consistency="live")
 
     def missing(self, request: R, message: str, reason: str) -> Exception:
         """The error about something that is missing: to be waited for, or final for a request that is too old."""

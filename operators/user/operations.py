@@ -105,10 +105,10 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
         name = user_of(workspace)
         if name is None:
             raise Permanent(f"{workspace} is no workspace: expected a namespace that begins with ns-")
-        owner = await self.client.find(User, name)
+        owner = await self.find(User, name)
         if owner is None:
             raise self.missing(request, f"there is no User {name}, whose workspace {workspace} would be", "NotFound")
-        namespace = await self.client.find(Namespace, workspace)
+        namespace = await self.find(Namespace, workspace)
         if namespace is None:
             raise self.missing(request, f"there is no workspace {workspace}", "NotFound")
         if not is_of(owner, namespace):
@@ -119,7 +119,7 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
     async def member(self, request: Operationrequest) -> User:
         """The User who is to have the role."""
         name = request.spec.user
-        user = await self.client.find(User, name)
+        user = await self.find(User, name)
         if user is None:
             raise self.missing(request, f"there is no User {name}", "NotFound")
         deletion = await self.gate.deletion_of(self.client, user)

@@ -25,12 +25,14 @@ from operators.user.names import (
     workspace_of,
 )
 from operators.user.request_guard import Guard
-from operators.user.tests.deploying import KINDS, deployed
+from operators.user.tests.deploying import KINDS, deployed, vacant
 from operators.user.tests.requesting import (
     Desk,
     deletion,
+    desk,
     enforced,
     failing,
+    prepared,
     virtual_desk,
 )
 
@@ -43,7 +45,7 @@ from kubewright.client import MergePatch
 from kubewright.client.errors import InternalError, Status
 from kubewright.client.wait import deleted
 from kubewright.patterns import Permanent
-from kubewright.testing import Install, RecordedEvents, unique_name, virtual
+from kubewright.testing import Install, RecordedEvents, settled, unique_name, virtual
 
 MARKED = {STATUS: "Deleted"}
 
@@ -189,6 +191,18 @@ async def test_without_the_gate_every_user_can_be_deleted() -> None:
     async with virtual_operator(Options(deletion_gate=False)) as at:
         await user(at, "bob")
         assert (await at.finished(await at.admin.create(deletion("bob")))).status.phase == "Completed"
+
+
+@virtual
+async def test_a_user_whom_the_cache_does_not_show_yet_is_not_gone() -> None:
+    """The request was Completed, and the User stayed."""
+    async with vacant(prepared) as (plane, admin, own), desk(plane, admin, own) as at:
+        await settled(at.manager)
+        plane.faults.silence_open_watches(lambda target: target.resource == "users")
+        await at.admin.create(User(metadata=ObjectMeta(name="bob", labels=MARKED)))
+        ended = await at.finished(await at.admin.create(deletion("bob")))
+        assert ended.status.phase == "Completed"
+        assert await at.admin.find(User, "bob") is None
 
 
 @virtual

@@ -14,7 +14,8 @@ from operators.user.deletion_gate import DeletionGate
 from operators.user.names import OWNER, RBAC, STATUS, SYSTEM_NAMESPACE, RoleName, role_reference, subjects_of
 from operators.user.operations import OperationReconciler
 from operators.user.request_guard import Guard
-from operators.user.tests.requesting import Desk, deletion, failing, operation, virtual_desk
+from operators.user.tests.deploying import vacant
+from operators.user.tests.requesting import Desk, deletion, desk, failing, operation, prepared, virtual_desk
 
 from kubewright import Manager, ObjectMeta, now
 from kubewright.api.core.v1 import Namespace
@@ -269,6 +270,16 @@ async def test_a_user_who_is_being_created_is_waited_for() -> None:
         assert (waiting.phase, waiting.message) == ("Processing", "there is no User bob")
         await at.user("bob")
         assert (await at.finished(created)).status.phase == "Completed"
+
+
+@virtual
+async def test_users_whom_the_cache_does_not_show_yet_are_there() -> None:
+    options = Options(request_grace_time=timedelta(0))
+    async with vacant(prepared) as (plane, admin, own), desk(plane, admin, own, options) as at:
+        await settled(at.manager)
+        plane.faults.silence_open_watches(lambda target: target.resource in ("users", "namespaces"))
+        await people(at)
+        assert (await at.carried_out("Grant", "bob", "ns-alice", "Developer")).status.phase == "Completed"
 
 
 @virtual
