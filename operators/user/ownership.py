@@ -6,6 +6,7 @@ before, those who may create Users would get its rights, or its content.
 
 from __future__ import annotations
 
+from kubewright import Client
 from kubewright.api import Object
 from kubewright.patterns import NotYet
 
@@ -25,6 +26,17 @@ def is_of_predecessor(user: User, found: Object) -> bool:
         and owner.uid != user.metadata.uid
         for owner in found.metadata.owner_references
     )
+
+
+async def take_over(client: Client, user: User, found: Object | None) -> None:
+    """Have nothing else control an object in the workspace of the User, where its members may write everything.
+
+    Else one of them could keep it from being repaired: what another object controls is not changed.
+    """
+    owners = found.metadata.owner_references if found is not None else []
+    if found is not None and any(owner.controller and owner.uid != user.metadata.uid for owner in owners):
+        found.metadata.owner_references = [owner for owner in owners if not owner.controller]
+        await client.patch(found)
 
 
 def check_usable(user: User, found: Object | None, *, may_adopt: bool = False) -> None:

@@ -21,7 +21,7 @@ from .names import (
     role_reference,
     subjects_of,
 )
-from .ownership import check_usable
+from .ownership import check_usable, take_over
 
 INITIALIZED = "Initialized"
 
@@ -72,7 +72,9 @@ async def roles(context: UserContext) -> None:
     for role in ROLE_NAMES:
         meaning = await _cluster_role(context, role)
         rules = [rule for rule in meaning.rules if not rule.non_resource_urls]  # which Roles cannot have
-        await context.ensure(Role(metadata=context.metadata(role, context.workspace), rules=rules))
+        wanted = Role(metadata=context.metadata(role, context.workspace), rules=rules)
+        await take_over(context.client, context.object, await context.client.find(wanted))
+        await context.ensure(wanted)
 
 
 @step("RoleBindingSyncReady", needs=[namespace, service_account])
@@ -88,6 +90,8 @@ async def role_binding(context: UserContext) -> None:
     if found is not None and found.role_ref != wanted.role_ref:
         # What a binding refers to cannot be changed.
         await context.client.delete(found, uid=found.metadata.uid, missing_ok=True)
+        found = None
+    await take_over(context.client, context.object, found)
     await context.ensure(wanted)
 
 

@@ -176,6 +176,25 @@ async def test_a_binding_to_another_role_is_replaced() -> None:
 
 
 @virtual
+async def test_a_member_does_not_keep_the_binding_of_the_user_or_a_role_by_giving_it_another_controller() -> None:
+    """Who may write role bindings could lock the User out: what something else controls is not changed."""
+    async with site() as here:
+        user = await here.create()
+        mine = await here.admin.create(ConfigMap(metadata=ObjectMeta(name="mine", namespace="ns-alice")))
+        binding = await here.admin.get(RoleBinding, "alice", namespace="ns-alice")
+        role = await here.admin.get(Role, "Manager", namespace="ns-alice")
+        subjects, binding.subjects, role.rules = binding.subjects, [], []
+        for taken in (binding, role):
+            taken.metadata.owner_references = [mine.as_owner(), user.as_owner(controller=False)]
+            await here.admin.update(taken)
+        await here.active(user)
+        repaired = await here.admin.get(binding)
+        assert repaired.subjects == subjects
+        assert (await here.admin.get(role)).rules != []
+        assert [owner.uid for owner in repaired.metadata.owner_references if owner.controller] == [user.metadata.uid]
+
+
+@virtual
 async def test_without_a_cluster_role_no_user_is_active_and_when_it_is_there_every_user_is() -> None:
     async with site() as here:
         lost = await here.admin.get(ClusterRole, cluster_role_of("Owner"))
