@@ -12,7 +12,7 @@ from .guarded_reconciler import WAIT, GuardedReconciler
 from .membership import take_roles_elsewhere
 from .names import API_VERSION, CREATOR, KEEP_WORKSPACE, OWNER, STATUS, SYSTEM_NAMESPACE, TYPE, workspace_of
 from .ownership import is_of
-from .request_types import PROTECTED_USER, Deleterequest, Operationrequest
+from .request_types import PROTECTED_USER, Deleterequest, Operationrequest, is_open
 from .types import User
 
 
@@ -59,9 +59,9 @@ class DeletionReconciler(GuardedReconciler[Deleterequest]):
     async def end_requests(self, name: str) -> None:
         """Wait until nobody gives the User a role any more: its open Operationrequests fail now, of themselves."""
         found = await self.client.list(Operationrequest, namespace=SYSTEM_NAMESPACE, fields={"spec.user": name})
-        unfinished = [each.metadata.name for each in found if not each.status.is_finished]
-        if unfinished:
-            raise NotYet(f"Operationrequests of {name} are open: {', '.join(sorted(unfinished))}", after=WAIT)
+        are_open = sorted(each.metadata.name for each in found if is_open(each))
+        if are_open:
+            raise NotYet(f"Operationrequests of {name} are open: {', '.join(are_open)}", after=WAIT)
 
     async def delete_secrets(self, name: str, user: User | None) -> None:
         """Delete the tokens of the User, but for its kubeconfig, which goes with it. What is in them is not read."""

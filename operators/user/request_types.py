@@ -73,6 +73,11 @@ class Operationrequest(Resource[OperationrequestSpec, RequestStatus]):
     """Asks for the role of a user in a workspace to be given, changed or taken. Only those in `user-system` are."""
 
 
+def is_open(request: Operationrequest) -> bool:
+    """Whether something may still come of a request: one that is being deleted is not begun any more."""
+    return not request.status.is_finished and request.metadata.deletion_timestamp is None
+
+
 class DeleterequestSpec(Model, rules=[IMMUTABLE, NOT_PROTECTED]):
     """Which User is to be deleted, and what with it."""
 

@@ -10,7 +10,7 @@ from kubewright.webhook import AdmissionWebhook
 from kubewright.webhook.admission import ValidatesFunction
 
 from .names import CREATOR, OWNER, SYSTEM_NAMESPACE
-from .request_types import Deleterequest, Operationrequest
+from .request_types import Deleterequest, Operationrequest, is_open
 
 
 @defaults(Operationrequest)
@@ -44,7 +44,7 @@ def one_open_request(client: CachedClient) -> AdmissionWebhook[ValidatesFunction
             review.warn(f"nothing will come of it: only requests in the namespace {SYSTEM_NAMESPACE} are carried out")
             return
         for other in await client.list(Operationrequest, namespace=namespace, fields={"spec.user": new.spec.user}):
-            if other.spec.namespace == new.spec.namespace and not other.status.is_finished:
+            if other.spec.namespace == new.spec.namespace and is_open(other):
                 raise Denied(
                     f"the Operationrequest {other.metadata.name} for {new.spec.user} in {new.spec.namespace} is "
                     f"{other.status.phase}: wait until it is finished, or delete it",

@@ -32,6 +32,7 @@ from operators.user.tests.requesting import (
     desk,
     enforced,
     failing,
+    operation,
     prepared,
     virtual_desk,
 )
@@ -234,6 +235,18 @@ async def test_open_requests_of_a_user_who_is_deleted_fail() -> None:
             status = (await at.admin.get(request)).status
             assert (status.phase, status.message) == ("Failed", "the User bob is being deleted by the Deleterequest go")
         assert list(await at.roles("ns-alice")) == ["alice"]
+
+
+@virtual
+async def test_a_request_that_is_held_while_it_is_deleted_holds_no_deletion_up() -> None:
+    """Nothing comes of it any more, and so it is never finished."""
+    async with virtual_desk() as at:
+        await at.user("bob", **MARKED)
+        held = operation("Grant", "bob", "ns-nowhere", "Owner")
+        held.metadata.finalizers = ["example.com/held"]
+        await at.admin.delete(await at.admin.create(held))
+        ended = await at.finished(await at.admin.create(deletion("bob")))
+        assert (ended.status.phase, ended.status.message) == ("Completed", "the User bob is gone")
 
 
 @virtual

@@ -20,6 +20,7 @@ from operators.user.tests.requesting import (
 )
 
 from kubewright import Client, ControlPlane, Field, Manager, Permission, Review
+from kubewright.client import MergePatch
 from kubewright.client.errors import APIError
 from kubewright.testing import Install, LocalWebhooks, restricted_client, settled, unique_name, virtual
 from kubewright.webhook import ReviewRequest
@@ -76,6 +77,15 @@ async def test_a_failed_request_is_not_completed_and_blocks_its_user_for_ever(at
     await at.admin.status.patch(there)
     await settled(at.manager, quiet=0.2)
     await at.ask("Grant", user, "ns-nowhere", "Owner")
+
+
+async def test_a_request_that_is_being_deleted_is_not_open(at: Desk) -> None:
+    held = operation("Grant", unique_name("bob"), "ns-nowhere", "Owner")
+    held.metadata.finalizers = ["example.com/held"]
+    await at.admin.delete(await at.admin.create(held))
+    await settled(at.manager, quiet=0.2)
+    await at.ask("Deprive", held.spec.user, "ns-nowhere")
+    await at.admin.patch(Operationrequest, held.key, MergePatch({"metadata": {"finalizers": None}}))
 
 
 async def test_a_request_elsewhere_is_answered_with_a_warning(admin: Client) -> None:
