@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable, Mapping
 from functools import cached_property
+from weakref import WeakValueDictionary
 
 from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.rbac.v1 import RoleBinding
@@ -29,9 +30,12 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
     """
 
     @cached_property
-    def owners_change(self) -> asyncio.Lock:
+    def _changes(self) -> WeakValueDictionary[str, asyncio.Lock]:
+        return WeakValueDictionary()
+
+    def change_of(self, workspace: str) -> asyncio.Lock:
         """Held from counting Owners to taking a role: of two that lose theirs at a time, one may be the last."""
-        return asyncio.Lock()
+        return self._changes.setdefault(workspace, asyncio.Lock())
 
     def serialize_by(self, request: Operationrequest) -> Hashable:
         """One user of a workspace at a time."""
@@ -62,7 +66,7 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
                 raise Permanent(own_workspace(spec))
             await hand_over(self.client, spec.namespace, spec.user)
             return own_workspace(spec)
-        async with self.owners_change:
+        async with self.change_of(spec.namespace):
             members = await Members.of(self.client, spec.namespace)
             if role != "Owner":
                 check_not_last_owner(members, spec)
@@ -86,7 +90,7 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
         role = checked_role(spec) if spec.role is not None else None
         if spec.user == user_of(spec.namespace) and role in (None, "Owner"):
             raise Permanent(own_workspace(spec))
-        async with self.owners_change:
+        async with self.change_of(spec.namespace):
             members = await Members.of(self.client, spec.namespace)
             taken = [each for each in members.of_user(spec.user) if role in (None, role_of(each.role_ref))]
             if any(role_of(binding.role_ref) == "Owner" for binding in taken):

@@ -387,6 +387,23 @@ async def test_the_back_off_after_unexpected_errors_is_the_configured_one() -> N
 
 
 @virtual
+async def test_requests_for_several_workspaces_are_carried_out_at_the_same_time() -> None:
+    async with virtual_desk() as at:
+        await people(at, "alice", "bob", "carol")
+        arrived = asyncio.Barrier(2)
+        request = at.own._operations.session.request
+
+        async def both(verb: str, path: str, **options: object) -> object:
+            if verb == "POST" and "/rolebindings" in path:
+                await arrived.wait()
+            return await request(verb, path, **options)  # type: ignore[arg-type]  # handed through
+
+        at.own._operations.session.request = both  # type: ignore[method-assign,assignment]  # of this test's client
+        created = [await at.ask("Grant", "carol", workspace, "Developer") for workspace in ("ns-alice", "ns-bob")]
+        assert [(await at.finished(each)).status.phase for each in created] == ["Completed", "Completed"]
+
+
+@virtual
 async def test_a_grant_costs_three_reads_and_four_writes_and_a_finished_request_nothing() -> None:
     """The policy, its binding, the bindings of the workspace; its claim, the binding, its end and the event of that."""
     async with virtual_desk() as at:
