@@ -54,7 +54,11 @@ class UserContext(Context[User]):
         """The object, asking the server for one that the cache does not show: it may be there and not be ours."""
         return await self.client.find(wanted) or await Client.find(self.client, wanted)
 
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Those of every object that is made for the User."""
+        return {CREATOR: self.name, OWNER: self.owner}
+
     def metadata(self, name: str, namespace: str = "") -> ObjectMeta:
         """That of an object that is made for the User."""
-        annotations = {CREATOR: self.name, OWNER: self.owner}
-        return ObjectMeta(name=name, namespace=namespace, annotations=annotations)
+        return ObjectMeta(name=name, namespace=namespace, annotations=self.annotations)

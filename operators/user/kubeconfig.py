@@ -15,7 +15,7 @@ import msgspec
 
 from kubewright import AlreadyExists, Config, Model, Time, now, set_controller_reference
 from kubewright.api.authentication.v1 import TokenRequest
-from kubewright.api.core.v1 import Secret
+from kubewright.api.core.v1 import Secret, ServiceAccount
 from kubewright.patterns import NotYet
 
 from .context import UserContext
@@ -127,7 +127,17 @@ def life_of(answer: TokenRequest, seconds: int) -> tuple[datetime, datetime]:
     return expires, ours + RENEWAL * (expires - issued)
 
 
+async def has_token_of(context: UserContext, account: ServiceAccount) -> bool:
+    """Whether the kubeconfig was issued for this very service account, which is the User's then."""
+    secret = await context.client.find(Secret, kubeconfig_of(context.name), namespace=SYSTEM_NAMESPACE)
+    if secret is None or not is_of(context.object, secret):
+        return False
+    credential = _credential_in(secret)
+    return credential is not None and credential.account == account.metadata.uid
+
+
 def _mark(context: UserContext, secret: Secret) -> None:
+    secret.metadata.annotations |= context.annotations
     secret.metadata.labels[OWNER] = context.name
     set_controller_reference(context.object, secret)
 

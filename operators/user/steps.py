@@ -10,7 +10,7 @@ from kubewright.api.rbac.v1 import ClusterRole, Role, RoleBinding
 from kubewright.patterns import NotYet, Pipeline, get_condition, step
 
 from .context import UserContext
-from .kubeconfig import sync_kubeconfig
+from .kubeconfig import has_token_of, sync_kubeconfig
 from .names import (
     CREATOR,
     OWNER,
@@ -21,7 +21,7 @@ from .names import (
     role_reference,
     subjects_of,
 )
-from .ownership import check_usable, take_over
+from .ownership import check_usable, is_of, take_over
 
 INITIALIZED = "Initialized"
 
@@ -56,7 +56,9 @@ async def service_account(context: UserContext) -> None:
     """The identity that the kubeconfig has."""
     await _ensure_system_namespace(context)
     wanted = ServiceAccount(metadata=context.metadata(context.name, SYSTEM_NAMESPACE))
-    check_usable(context.object, await context.find(wanted))
+    found = await context.find(wanted)
+    is_lost = found is not None and not is_of(context.object, found) and await has_token_of(context, found)
+    check_usable(context.object, found, may_adopt=is_lost)
     context.service_account = await context.ensure(wanted)
 
 

@@ -70,6 +70,14 @@ DRIFT: dict[str, tuple[Disturb, dict[str, int]]] = {
         changed(ServiceAccount, "alice", {"metadata": {"annotations": {CREATOR: "mallory"}}}),
         {ACCOUNTS: 1},
     ),
+    "owner of the service account removed": (
+        changed(ServiceAccount, "alice", {"metadata": {"ownerReferences": None}}),
+        {ACCOUNTS: 1},
+    ),
+    "owner of the namespace removed": (
+        changed(Namespace, "ns-alice", {"metadata": {"ownerReferences": None}}),
+        {NAMESPACES: 1},
+    ),
     "owner of a role removed": (
         changed(Role, "Owner", {"metadata": {"ownerReferences": None}}),
         {ROLES: 1},
@@ -87,6 +95,10 @@ DRIFT: dict[str, tuple[Disturb, dict[str, int]]] = {
     ),
     "label of the secret changed": (
         changed(Secret, kubeconfig_of("alice"), {"metadata": {"labels": {OWNER: "mallory"}}}),
+        {f"PATCH {SECRETS}/{{name}}": 1},
+    ),
+    "annotation of the secret changed": (
+        changed(Secret, kubeconfig_of("alice"), {"metadata": {"annotations": {CREATOR: "mallory"}}}),
         {f"PATCH {SECRETS}/{{name}}": 1},
     ),
     "service account deleted": (
