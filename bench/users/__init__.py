@@ -2,7 +2,8 @@
 
 It runs with just its role on a real control plane, whose audit log says what it requests. Half-way through the requests
 the leader is killed. The figures count only if nothing was lost: every request ends once, each change of its phase has
-an audit record, and everybody has just the roles that were requested. One round; there is no peer.
+an audit record, and everybody has just the roles that were requested; and if a new user takes no more writes than it is
+to, and what is settled none. One round; there is no peer.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from operators.user.program import NAME
 from bench.figures import Figure
 from bench.interpreter import interpreter
 from bench.users.load import PATIENCE, Load
-from bench.users.outcome import check_records, check_requests, check_roles
+from bench.users.outcome import MAX_WRITES, check_costs, check_records, check_requests, check_roles
 from bench.users.traffic import Traffic
 from bench.widgets.program import Peer, Program, progress, running, warm_up
 from kubewright import Client, ControlPlane, Manager, Permission
@@ -33,7 +34,7 @@ from kubewright.testing.audit_file import AuditFile
 _USERS, _QUICK_USERS = 1_000, 50
 _LEASE_NAMESPACE = "default"
 _SETTLED_SECONDS = 20.0
-_AUDIT = "requests.jsonl"
+_FIRST_TRAIL, _SECOND_TRAIL = "first.jsonl", "second.jsonl"
 
 
 def run() -> list[Figure]:
@@ -61,10 +62,11 @@ async def _measure(users: int, directory: Path) -> list[Figure]:
         plane,
         plane.client() as admin,
         _deployed(plane, admin, directory) as kubeconfig,
-        _leader(admin, directory, kubeconfig) as first,
-        _replica(directory, kubeconfig) as second,
+        _leader(admin, directory / _FIRST_TRAIL, kubeconfig) as first,
+        _replica(directory / _SECOND_TRAIL, kubeconfig) as second,
     ):
-        return await _figures(Load(admin, users), Traffic(audit, NAME), first, second, directory / _AUDIT)
+        trails = [directory / _FIRST_TRAIL, directory / _SECOND_TRAIL]
+        return await _figures(Load(admin, users), Traffic(audit, NAME), first, second, trails)
 
 
 @asynccontextmanager
@@ -86,22 +88,22 @@ async def _deployed(plane: ControlPlane, admin: Client, directory: Path) -> Asyn
         yield path
 
 
-def _replica(directory: Path, kubeconfig: Path) -> AbstractAsyncContextManager[Program]:
+def _replica(trail: Path, kubeconfig: Path) -> AbstractAsyncContextManager[Program]:
     off = ["--webhook-address=0", "--health-address=0", "--metrics-address=0"]
     lease = f"--lease-namespace={_LEASE_NAMESPACE}"
-    command = [interpreter(), "-m", "operators.user", *off, lease, f"--audit-file={directory / _AUDIT}"]
+    command = [interpreter(), "-m", "operators.user", *off, lease, f"--audit-file={trail}"]
     return running(Peer("the operator", command), "--leader-elect", kubeconfig)
 
 
 @asynccontextmanager
-async def _leader(admin: Client, directory: Path, kubeconfig: Path) -> AsyncIterator[Program]:
-    async with _replica(directory, kubeconfig) as replica:
+async def _leader(admin: Client, trail: Path, kubeconfig: Path) -> AsyncIterator[Program]:
+    async with _replica(trail, kubeconfig) as replica:
         held = Field("spec.holderIdentity").satisfies(bool, "is somebody")
         await admin.wait_for(Lease, NAME, held, namespace=_LEASE_NAMESPACE)
         yield replica
 
 
-async def _figures(load: Load, traffic: Traffic, first: Program, second: Program, audit: Path) -> list[Figure]:
+async def _figures(load: Load, traffic: Traffic, first: Program, second: Program, trails: list[Path]) -> list[Figure]:
     idle = first.cpu()
     async with first.patience("did not make all users active", PATIENCE):
         await load.create_users()
@@ -128,13 +130,14 @@ async def _figures(load: Load, traffic: Traffic, first: Program, second: Program
     await asyncio.sleep(_SETTLED_SECONDS)
     settled = traffic.since_last()
     check_requests(phases)
-    repeated = check_records(phases, audit)
+    repeated = check_records(phases.of, *trails)
     progress(f"each of {2 * load.requests:,} changes of a phase has its audit record; {repeated} were written again")
     await check_roles(load)
+    check_costs(load.users, made, settled)
     await second.stop()
     return [
         Figure("a new user", users_cpu / load.users * 1e6, None),
-        Figure("… writes", made.writes / load.users, None, "at most 15", "number"),
+        Figure("… writes", made.writes / load.users, None, f"at most {MAX_WRITES}", "number"),
         Figure("… reads", made.reads / load.users, None, "", "number"),
         Figure("a request for a role", requests_cpu / load.requests * 1e6, None),
         Figure("… writes, with the change of leaders", handled.writes / load.requests, None, "", "number"),

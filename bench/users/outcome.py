@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+from operators.user import Options
 from operators.user.names import role_reference, subjects_of, user_of
 
 from bench.users.load import Load
 from bench.users.phases import Phases
+from bench.users.traffic import Counts
 from bench.widgets.program import ProgramFailed
 from kubewright.api.rbac.v1 import RoleBinding
 from kubewright.patterns import AuditRecord
+
+MAX_WRITES = 15
+"""Of a new user."""
 
 _PHASES = ["Pending", "Processing", "Completed"]
 
@@ -24,15 +30,33 @@ def check_requests(phases: Phases) -> None:
         raise ProgramFailed(f"{len(wrong)} requests went another way, such as {next(iter(wrong.values()))}")
 
 
-def check_records(phases: Phases, file: Path) -> int:
-    """Every change of a phase has its audit record. Returns how many were written again by the second process."""
+def check_records(uids: Iterable[str], *files: Path) -> int:
+    """Every change of a phase has its audit record, and no process, each with a file of its own, has written one twice.
+
+    Returns how many were written again by the second one: at most both of each request that the first was at.
+    """
     decoder = msgspec.json.Decoder(AuditRecord)
-    written = Counter(decoder.decode(line).id for line in file.read_bytes().splitlines())
-    expected = {f"{uid}/{phase}" for uid in phases.of for phase in _PHASES[1:]}
+    trails = [Counter(decoder.decode(line).id for line in file.read_bytes().splitlines()) for file in files]
+    written = sum(trails, Counter[str]())
+    expected = {f"{uid}/{phase}" for uid in uids for phase in _PHASES[1:]}
     if written.keys() != expected:
         lost, invented = len(expected - written.keys()), len(written.keys() - expected)
         raise ProgramFailed(f"{lost} changes of phases have no audit record, and {invented} records no change")
-    return written.total() - len(written)
+    twice = sum(trail.total() - len(trail) for trail in trails)
+    if twice:
+        raise ProgramFailed(f"{twice} audit records were written again by the same process")
+    repeated, in_flight = written.total() - len(written), Options().request_workers
+    if repeated > 2 * in_flight:
+        raise ProgramFailed(f"{repeated} audit records were written again, of {in_flight} requests at a time")
+    return repeated
+
+
+def check_costs(users: int, made: Counts, settled: Counts) -> None:
+    """A new user takes few writes, and what is settled nothing."""
+    if made.writes > MAX_WRITES * users:
+        raise ProgramFailed(f"{users} users took {made.writes} writes: expected at most {MAX_WRITES} each")
+    if any(settled):
+        raise ProgramFailed(f"at rest there were {settled.reads} reads and {settled.writes} writes")
 
 
 async def check_roles(load: Load) -> None:
