@@ -138,7 +138,8 @@ async def test_item_84_only_requests_that_ended_long_ago_are_deleted(
     failed = await requests(kubeconfig, "cleanup", "gr", "-n", namespace, "--older-than", "24h", "--phase", "Failed")
     assert failed.output.splitlines() == [f"delete Grant {namespace}/failed-long-ago: Failed 2d ago", "1 deleted"]
     of_bob = await requests(kubeconfig, "cleanup", "Grant", "-n", namespace, "--older-than", "24h", "--user", "bob")
-    assert (of_bob.output, of_bob.errors) == ("", "0 requests have ended so long ago\n")
+    there = f"in the namespace {namespace} (-A: in all namespaces)\n"
+    assert (of_bob.output, of_bob.errors) == ("", f"0 requests have ended so long ago {there}")
     rest = await requests(kubeconfig, "cleanup", f"grants.{GROUP}", "-n", namespace, "--older-than", "24h")
     assert (rest.code, rest.output.splitlines()[-1]) == (0, "1 deleted")
     assert await names(admin, namespace) == all_of_them - {"done-long-ago", "failed-long-ago"}
@@ -226,7 +227,9 @@ async def test_requests_are_listed_and_shown(admin: Client, kubeconfig: str, ins
     assert as_json["kind"] == "List"
     assert [item["metadata"]["name"] for item in as_json["items"]] == ["failed-long-ago"]
     none = await requests(kubeconfig, "list", *chosen, "--user", "carol")
-    assert none == (0, "", "no requests\n")
+    assert none == (0, "", f"no requests in the namespace {namespace} (-A: in all namespaces)\n")
+    chosen[1:3] = ["-A"]
+    assert await requests(kubeconfig, "list", *chosen, "--user", namespace) == (0, "", "no requests\n")
 
     about = ObjectReference(uid=created.metadata.uid, name=namespace, kind="Evictionrequest")
     metadata = ObjectMeta(name=unique_name("drained"), namespace="default")

@@ -151,25 +151,30 @@ def _filter(options: argparse.Namespace) -> RequestFilter:
 
 
 def _list(options: argparse.Namespace) -> None:
-    found = asyncio.run(_listed(options))
+    found, namespace = asyncio.run(_listed(options))
     if options.output == "json":
         items = [to_json(request.obj) for request in found]
         print(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2))
     elif found:
         _print_table(found)
     else:
-        print("no requests", file=sys.stderr)
+        print(f"no requests{_where(namespace)}", file=sys.stderr)
 
 
-async def _listed(options: argparse.Namespace) -> list[RequestObject]:
+async def _listed(options: argparse.Namespace) -> tuple[list[RequestObject], str]:
     async with cluster_of(options).client() as client:
-        kinds = await request_kinds(client, options.kinds)
-        return [each async for each in requests_of(client, kinds, _namespace(client, options), _filter(options))]
+        kinds, namespace = await request_kinds(client, options.kinds), _namespace(client, options)
+        return [each async for each in requests_of(client, kinds, namespace, _filter(options))], namespace
 
 
 def _namespace(client: Client, options: argparse.Namespace) -> str:
     """Empty for all."""
     return "" if options.all_namespaces else options.namespace or client.namespace
+
+
+def _where(namespace: str) -> str:
+    """Not all of them: those that are missed may be elsewhere."""
+    return f" in the namespace {namespace} (-A: in all namespaces)" if namespace else ""
 
 
 def _print_table(found: Iterable[RequestObject]) -> None:
@@ -226,13 +231,13 @@ async def _shown(options: argparse.Namespace, kind: str, name: str) -> tuple[Req
 
 def _cleanup(options: argparse.Namespace) -> None:
     cluster = cluster_of(options)
-    found = asyncio.run(_ended(options, cluster))
+    found, namespace = asyncio.run(_ended(options, cluster))
     for request in found:
         verb = "would delete" if options.dry_run else "delete"
         print(f"{verb} {request.obj.kind} {request.obj.key}: {request.status.phase} {request.age} ago")
     sys.stdout.flush()
     if options.dry_run or not found:
-        print(f"{len(found)} requests have ended so long ago", file=sys.stderr)
+        print(f"{len(found)} requests have ended so long ago{_where(namespace)}", file=sys.stderr)
         return
     if not cluster.is_in_cluster:
         cluster.consent(yes=options.yes)
@@ -241,12 +246,12 @@ def _cleanup(options: argparse.Namespace) -> None:
     print(f"{deleted} deleted{f', {kept} kept, which have changed meanwhile' if kept else ''}")
 
 
-async def _ended(options: argparse.Namespace, cluster: TargetCluster) -> list[RequestObject]:
+async def _ended(options: argparse.Namespace, cluster: TargetCluster) -> tuple[list[RequestObject], str]:
     wanted = RequestFilter(options.phase or FINISHED, options.user, options.older_than)
     async with cluster.client() as client:
-        kinds = await request_kinds(client, options.kinds)
-        found = requests_of(client, kinds, _namespace(client, options), wanted)
-        return [each async for each in found if each.obj.metadata.deletion_timestamp is None]
+        kinds, namespace = await request_kinds(client, options.kinds), _namespace(client, options)
+        found = requests_of(client, kinds, namespace, wanted)
+        return [each async for each in found if each.obj.metadata.deletion_timestamp is None], namespace
 
 
 async def _deleted(cluster: TargetCluster, found: Sequence[RequestObject]) -> int:
