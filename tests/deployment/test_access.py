@@ -33,6 +33,8 @@ def test_every_kind_has_roles_for_its_users_which_are_not_the_operators() -> Non
     assert [*found] == [f"{kind}-{role}" for kind in ("anchorage", "ferry") for role in ("admin", "editor", "viewer")]
     assert {rule.resources[0] for rule in found["ferry-viewer"].rules} == {"ferries", "ferries/status"}
     assert found["ferry-viewer"].rules[0].verbs == ["get", "list", "watch"]
+    editing, administering = (set(found[f"ferry-{role}"].rules[0].verbs) for role in ("editor", "admin"))
+    assert administering - editing == {"deletecollection"}, "and no verb that means more, as * would"
     bound = {binding.role_ref.name for binding in bindings(operator)}
     assert bound.isdisjoint(role.metadata.name for role in found.values())
     assert len({role.metadata.name for role in found.values()}) == 6

@@ -17,6 +17,8 @@ from kubewright import Client, ControlPlane, Forbidden, ObjectMeta, Permission
 from kubewright.api.core.v1 import Namespace
 from kubewright.api.rbac.v1 import RoleBinding, RoleRef, Subject
 from kubewright.client import MergePatch
+from kubewright.deployment import Operator
+from kubewright.deployment.access import user_roles
 from kubewright.testing import Install, restricted_client, unique_name, virtual
 
 MAY_ASK_TO_DELETE = Permission(Deleterequest, "create")
@@ -119,6 +121,16 @@ async def test_the_policy_of_a_cluster_may_trust_somebody(town: Town) -> None:
     created = await trusted.create(operation("Grant", town.bob, town.here, "Owner"))
     assert (await town.at.finished(created)).status.phase == "Completed"
     assert "may not delete the User" in await refusal(trusted, deletion(town.bob))
+
+
+async def test_the_roles_that_are_deployed_for_users_of_requests_trust_nobody(town: Town) -> None:
+    """They are there to be bound: the verb * would have been `escalate`, too."""
+    roles = user_roles(Operator(name="it", image="it:1", kinds=KINDS))
+    kinds: tuple[type[Operationrequest | Deleterequest], ...] = (Operationrequest, Deleterequest)
+    verbs = {kind: roles[f"{kind.__name__.lower()}-admin"].rules[0].verbs for kind in kinds}
+    administrator = await town.person(None, *(Permission(kind, *given) for kind, given in verbs.items()))
+    assert "may not bind" in await refusal(administrator, operation("Grant", town.bob, town.here, "Owner"))
+    assert "may not delete the User" in await refusal(administrator, deletion(town.bob))
 
 
 async def test_only_who_may_delete_a_user_requests_it(town: Town) -> None:

@@ -13,7 +13,8 @@ from kubewright.deployment.request_cleanup import RequestCleanup
 from kubewright.manager.roles import bindings_of, roles_of
 
 _USER_VERBS: Final = {
-    "admin": ("*",),
+    # Not "*": that has verbs, too, to which an operator gives a meaning of its own, such as `escalate`.
+    "admin": ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"),
     "editor": ("create", "delete", "get", "list", "patch", "update", "watch"),
     "viewer": ("get", "list", "watch"),
 }
