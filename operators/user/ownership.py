@@ -10,12 +10,19 @@ from kubewright import Client
 from kubewright.api import Object
 from kubewright.patterns import NotYet
 
+from .names import CREATOR
 from .types import User
 
 
 def is_of(user: User, found: Object) -> bool:
     """Whether this very User controls the object."""
     return any(owner.controller and owner.uid == user.metadata.uid for owner in found.metadata.owner_references)
+
+
+def is_left_by(user: User, found: Object) -> bool:
+    """Whether the object is the User's, or was: the garbage collector takes the owner of what is to be orphaned."""
+    is_controlled = any(owner.controller for owner in found.metadata.owner_references)
+    return is_of(user, found) if is_controlled else found.metadata.annotations.get(CREATOR) == user.metadata.name
 
 
 def is_of_predecessor(user: User, found: Object) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from kubewright import CachedClient, Config, Recorder, Result, now
 from kubewright.api import Object
 from kubewright.api.core.v1 import Namespace, Secret
-from kubewright.api.rbac.v1 import Role
+from kubewright.api.rbac.v1 import Role, RoleBinding
 from kubewright.patterns import NotYet, ObjectReconciler, get_condition, set_condition
 
 from .context import Quota, UserContext
 from .membership import take_roles_elsewhere
 from .names import FINALIZER, KEEP_WORKSPACE, ROLE_NAMES, SYSTEM_NAMESPACE, kubeconfig_of, workspace_of
-from .ownership import is_of
+from .ownership import is_left_by, is_of
 from .steps import pipeline
 from .types import User
 
@@ -58,14 +58,14 @@ class UserReconciler(ObjectReconciler[User]):
         dependents orphaned would leave them to a later User of that name.
         """
         secret = await self.client.find(Secret, kubeconfig_of(user.metadata.name), namespace=SYSTEM_NAMESPACE)
-        if secret is not None and is_of(user, secret):
+        if secret is not None and is_left_by(user, secret):
             await self.client.delete(secret, uid=secret.metadata.uid, missing_ok=True)
         workspace = await self.client.find(Namespace, workspace_of(user.metadata.name))
         if workspace is None or workspace.metadata.deletion_timestamp is None:
             await take_roles_elsewhere(self.client, user.metadata.name)
-        if workspace is None or not is_of(user, workspace):
+        if workspace is None:
             return
-        if user.metadata.annotations.get(KEEP_WORKSPACE) == "true":
+        if not is_of(user, workspace) or user.metadata.annotations.get(KEEP_WORKSPACE) == "true":
             await self.leave(user, workspace)
             return
         if workspace.metadata.deletion_timestamp is None:
@@ -76,10 +76,13 @@ class UserReconciler(ObjectReconciler[User]):
         raise NotYet(waiting, after=5)
 
     async def leave(self, user: User, workspace: Namespace) -> None:
-        """Keep the workspace and its roles from being garbage-collected. The rights of the User go with it.
+        """Keep the workspace and its roles from being garbage-collected, and take the rights of the User there.
 
         The workspace comes last: as long as it is the User's, an interrupted cleanup is done again.
         """
+        binding = await self.client.find(RoleBinding, user.metadata.name, namespace=workspace.metadata.name)
+        if binding is not None and is_left_by(user, binding):
+            await self.client.delete(binding, uid=binding.metadata.uid, missing_ok=True)
         for name in ROLE_NAMES:
             role = await self.client.find(Role, name, namespace=workspace.metadata.name)
             if role is not None:

@@ -18,7 +18,7 @@ from operators.user.names import (
     cluster_role_of,
     role_reference,
 )
-from operators.user.tests.deploying import Site, operating, site, vacant
+from operators.user.tests.deploying import Site, is_accepted, operating, site, vacant
 
 from kubewright import Client, Manager, ObjectMeta, condition
 from kubewright.api.core.v1 import ConfigMap, Namespace, Secret, ServiceAccount
@@ -306,12 +306,31 @@ async def test_a_deleted_user_leaves_its_workspace_behind_when_it_is_annotated_s
 
 
 @virtual
+async def test_the_rights_of_a_user_go_although_its_dependents_were_orphaned_before_the_operator_was_asked() -> None:
+    async with vacant() as (plane, admin, own):
+        async with operating(plane, admin, own) as here:
+            user = await here.create()
+            kubeconfig = await here.kubeconfig()
+        await admin.delete(user, propagation="Orphan")
+        await asyncio.sleep(60)  # for the garbage collector
+        assert (await admin.get(Namespace, "ns-alice")).metadata.owner_references == []
+        async with operating(plane, admin, own):
+            await admin.wait_for(user, deleted, timeout=60)
+        assert not await is_accepted(kubeconfig)
+        assert await admin.list(RoleBinding, namespace="ns-alice") == []
+        assert len(await admin.list(Role, namespace="ns-alice")) == 3
+
+
+@virtual
 async def test_a_user_whose_name_was_taken_deletes_nothing_of_the_others() -> None:
     async with site() as here:
         foreign = await here.admin.create(Namespace(metadata=ObjectMeta(name="ns-alice")))
+        metadata = ObjectMeta(name="alice", namespace="ns-alice")
+        binding = await here.admin.create(RoleBinding(metadata=metadata, role_ref=role_reference("Owner")))
         await here.admin.create(ALICE)
         await reason(here, "NamespaceSyncReady")
         await here.delete(ALICE)
+        assert await here.admin.find(binding) is not None
         found = await here.admin.get(foreign)
         assert (found.metadata.uid, found.metadata.deletion_timestamp) == (foreign.metadata.uid, None)
 
