@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from functools import cached_property
 from weakref import WeakValueDictionary
 
+from kubewright.api import metadata_only
 from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.rbac.v1 import RoleBinding
 from kubewright.patterns import Permanent
@@ -52,7 +53,10 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
         match spec.action:
             case "Grant" | "Update":
                 await self.check_workspace(request)
-                return await self.give(await self.member(request), spec)
+                user = await self.member(request)
+                given = await self.give(user, spec)
+                await self.check_stays(user, spec)
+                return given
             case "Deprive":
                 await self.check_workspace(request)
                 return await self.deprive(spec)
@@ -84,6 +88,19 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
             return f"{spec.user} is {role} of {spec.namespace} already"
         had_none = ", and had no role before" if spec.action == "Update" else ""
         return f"{spec.user} is {role} of {spec.namespace} now{had_none}"
+
+    async def check_stays(self, user: User, spec: OperationrequestSpec) -> None:
+        """Return when the User is there still, and not being deleted.
+
+        If its deletion has begun meanwhile, it may have taken the roles of the User before this one was given.
+        """
+        there = await self.client.find(metadata_only(User), spec.user, consistency="live")
+        if there is not None and there.metadata.uid == user.metadata.uid and there.metadata.deletion_timestamp is None:
+            return
+        for binding in (await Members.of(self.client, spec.namespace)).of_user(spec.user):
+            await take_role(self.client, binding)
+        await take_back(self.client, spec.namespace, spec.user)
+        raise Permanent(f"the User {spec.user} is being deleted")
 
     async def deprive(self, spec: OperationrequestSpec) -> str:
         """Take the role, or any role when none is given; that the user does not have it is all right."""

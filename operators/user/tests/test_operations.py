@@ -257,7 +257,26 @@ async def test_the_user_of_a_workspace_stays_its_owner() -> None:
         assert set(await at.roles("ns-alice")) == {"alice", "bob-Owner"}
 
 
-# What does not exist
+# What does not exist, or not any more
+
+
+@virtual
+async def test_a_user_who_is_deleted_while_it_is_given_a_role_has_none_in_the_end() -> None:
+    """Its deletion found nothing to take, and the workspace was in its name for ever."""
+    async with virtual_desk() as at:
+        await people(at)
+        request = at.own._operations.session.request
+
+        async def deleted_first(verb: str, path: str, **options: object) -> object:
+            if verb == "POST" and "/rolebindings" in path:
+                await at.admin.delete(User, "bob")
+            return await request(verb, path, **options)  # type: ignore[arg-type]  # handed through
+
+        at.own._operations.session.request = deleted_first  # type: ignore[method-assign,assignment]  # of this client
+        ended = await at.carried_out("Grant", "bob", "ns-alice", "Owner")
+        assert (ended.status.phase, ended.status.message) == ("Failed", "the User bob is being deleted")
+        assert await at.roles("ns-alice") == {}
+        assert (await at.admin.get(User, "alice")).metadata.annotations[OWNER] == "alice"
 
 
 @virtual
@@ -404,8 +423,8 @@ async def test_requests_for_several_workspaces_are_carried_out_at_the_same_time(
 
 
 @virtual
-async def test_a_grant_costs_three_reads_and_four_writes_and_a_finished_request_nothing() -> None:
-    """The policy, its binding, the bindings of the workspace; its claim, the binding, its end and the event of that."""
+async def test_a_grant_costs_four_reads_and_four_writes_and_a_finished_request_nothing() -> None:
+    """Policy, its binding, bindings of the workspace, the User; the claim, the new binding, the end and its event."""
     async with virtual_desk() as at:
         await people(at)
         await at.carried_out("Grant", "bob", "ns-alice", "Manager")  # the first one verifies the policy
@@ -414,7 +433,7 @@ async def test_a_grant_costs_three_reads_and_four_writes_and_a_finished_request_
         with count_requests(at.own) as requests:
             await at.carried_out("Grant", "bob", "ns-alice", "Developer")
             await asyncio.sleep(10)
-        assert (requests.reads, requests.writes) == (3, 4), requests.by_path
+        assert (requests.reads, requests.writes) == (4, 4), requests.by_path
         with count_requests(at.own) as requests:
             await asyncio.sleep(60)
         assert requests.attempts == []
