@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -82,14 +83,22 @@ async def test_on_a_terminal_the_user_is_asked(
     os.close(ours)
     os.write(terminal, f"{answer}\n".encode())
     await asyncio.wait_for(process.communicate(), 60)
-    shown = os.read(terminal, 10_000).decode()
-    os.close(terminal)
+    shown = read_to_the_end(terminal)
     assert process.returncode == code
     assert "Change https://127.1:" in shown
     assert ("kubewright: nothing was changed" in shown) == bool(code)
     assert (await admin.find(CustomResourceDefinition, project.definition) is None) == bool(code)
     if not code:
         assert re.search(r"\r\x1b\[K\d+ s: create CustomResourceDefinition", shown)
+
+
+def read_to_the_end(terminal: int) -> str:
+    """What was written to a terminal that no process has open any more. It arrives in pieces."""
+    shown = b""
+    with os.fdopen(terminal, "rb", buffering=0) as output, suppress(OSError):  # that is its end
+        while piece := output.read(4096):
+            shown += piece
+    return shown.decode()
 
 
 def test_no_cluster_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

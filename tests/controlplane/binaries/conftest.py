@@ -12,8 +12,9 @@ FAKE_GO = """\
 #!{python} -IS
 import json, os, pathlib, signal, sys
 home = pathlib.Path(__file__).parent
-with open(home / "calls.jsonl", "a") as calls:
-    calls.write(json.dumps({{"arguments": sys.argv[1:], "environment": dict(os.environ), "pid": os.getpid()}}) + "\\n")
+call = json.dumps({{"arguments": sys.argv[1:], "environment": dict(os.environ), "pid": os.getpid()}}) + "\\n"
+with open(home / "calls.jsonl", "ab", buffering=0) as calls:
+    calls.write(call.encode())  # at once: a test may be reading
 mode = (home / "mode").read_text()
 if sys.argv[1] == "env":
     print("go1.25.1" if mode == "old" else "go1.26.8")
@@ -56,7 +57,8 @@ class FakeGo:
 
     def calls(self, command: str) -> list[dict[str, object]]:
         path = self.folder / "calls.jsonl"
-        recorded = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        recorded = [json.loads(line) for line in lines if line.endswith("\n")]
         return [call for call in recorded if call["arguments"][0] == command]
 
 

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +26,17 @@ class FakeGo(Protocol):
 
     def mode(self, mode: str) -> None: ...
     def calls(self, command: str) -> list[dict[str, object]]: ...
+
+
+@contextmanager
+def builder(preexec_fn: Callable[[], object] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A process that builds. It ends with the block, also with one that fails while the build waits."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(COMMAND, stdout=pipe, stderr=pipe, text=True, preexec_fn=preexec_fn) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 def contents(folder: Path) -> list[str]:
@@ -149,12 +161,12 @@ def test_an_interrupted_build_ends_go_and_leaves_nothing(
     os.mkfifo(go.folder / "gate")
     # Where tests run in the background, SIGINT is ignored, and children inherit that.
     heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    with subprocess.Popen(COMMAND, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as builder:
+    with builder(preexec_fn=heed) as process:
         wait_until(lambda: bool(go.calls("build")))
-        builder.send_signal(ending)
-        _, complaint = builder.communicate(timeout=60)
+        process.send_signal(ending)
+        _, complaint = process.communicate(timeout=60)
 
-    assert builder.returncode == 130
+    assert process.returncode == 130
     assert complaint.endswith("kubewright: interrupted, nothing was built\n")
     assert contents(cache) == [".lock"]
     pid = go.calls("build")[0]["pid"]
@@ -166,14 +178,14 @@ def test_two_builders_build_once(go: FakeGo, cache: Path, wait_until: Callable[[
     go.mode("hang")
     gate = go.folder / "gate"
     os.mkfifo(gate)
-    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True) as first:
+    with builder() as first:
         wait_until(lambda: bool(go.calls("build")))
-        with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as second:
+        with builder() as second:
             assert second.stderr is not None
             assert second.stderr.readline() == "kubewright: another build is running, waiting for its result\n"
 
             gate.write_text("open")
-            results = [builder.communicate()[0].strip() for builder in (first, second)]
+            results = [process.communicate()[0].strip() for process in (first, second)]
 
     assert results == [str(cached_directory())] * 2
     assert len(go.calls("build")) == 1
