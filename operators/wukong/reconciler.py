@@ -13,7 +13,7 @@ from kubewright.controller.cancelled import Cancelled, outcome
 from kubewright.patterns import NotYet, ObjectReconciler, Pipeline, set_condition
 from kubewright.patterns.conditions import is_lost_race
 
-from .children import find_child, machine_name
+from .children import children_of, find_child, machine_name
 from .context import NodeNetworks, WukongContext
 from .deletion import delete_children
 from .disks import volumes
@@ -80,8 +80,18 @@ class WukongReconciler(ObjectReconciler[Wukong]):
         return self._next(wukong, problem)
 
     async def cleanup(self, wukong: Wukong) -> None:
-        """Delete everything."""
-        await delete_children(self._context(wukong))
+        """Delete everything, and report what that waits for, or what it fails by."""
+        context = self._context(wukong)
+        try:
+            await delete_children(context)
+        except (NotYet, Failure, APIError) as problem:
+            if is_lost_race(problem):
+                raise
+            machine = next(iter(await children_of(self.client, VirtualMachine, wukong)), None)
+            await report(context, machine, problem)
+            if isinstance(problem, Failure):
+                raise NotYet(str(problem), after=AFTER_FAILURE) from problem
+            raise
 
     async def _make(self, context: WukongContext) -> None:
         wukong = context.object

@@ -57,6 +57,8 @@ async def report(context: WukongContext, machine: VirtualMachine | None, problem
     machine = machine if machine is not None and belongs_to(machine, wukong) else None
     instance = await find_instance(context, machine)
     phase = phase_of(machine, instance)
+    if phase == "Creating" and wukong.metadata.deletion_timestamp is not None:
+        phase = "Stopped"
     before, status.phase = status.phase, "Error" if is_failure(problem) else phase
     status.vm_name = machine.metadata.name if machine is not None else None
     is_there = instance is not None and instance.status.phase not in _ENDED
@@ -82,8 +84,11 @@ def _report_ready(
     problem: Exception | None,
 ) -> None:
     wukong = context.object
-    if problem is not None and (machine is None or is_failure(problem)):
+    is_deleted = wukong.metadata.deletion_timestamp is not None
+    if problem is not None and (machine is None or is_deleted or is_failure(problem)):
         reason, message = reason_of(problem), message_of(problem)
+        if is_deleted and not is_failure(problem):
+            reason = "Deleting"
         is_reported = any(each.message == message for each in wukong.status.conditions if each.type != READY)
         if set_condition(wukong, READY, False, reason, message) and is_failure(problem) and not is_reported:
             context.events.warning(wukong, reason, message)

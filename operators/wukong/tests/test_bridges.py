@@ -171,6 +171,24 @@ async def test_a_bridge_that_cannot_be_made_is_an_error_that_names_the_reason() 
 
 
 @virtual
+async def test_a_bridge_that_cannot_be_removed_keeps_its_wukong_and_says_why() -> None:
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
+        created = await world.running(networks=[LAN])
+        world.scripts.nmstate.failing = {"br-lan"}
+        await world.client.delete(created)
+        failed = await world.reaches("Error")
+        found = verdict(failed, "Ready")
+        assert found is not None
+        assert found[1] == "BridgeFailed"
+        results = world.manager.controllers[0].statistics.results
+        errors = sum(count for result, count in results.items() if "error" in str(result))
+        await asyncio.sleep(90)
+        assert sum(count for result, count in results.items() if "error" in str(result)) == errors == 0
+        await world.client.delete(NodeNetworkConfigurationPolicy, Bridge.of(LAN).policy_name)
+        await world.client.wait_for(created, deleted, timeout=9)
+
+
+@virtual
 async def test_a_bridge_that_is_wanted_on_another_interface_is_refused() -> None:
     async with virtual_world(nmstate="before", kinds=KINDS) as world:
         await world.running("a", networks=[LAN])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from operators.wukong import Wukong
 from operators.wukong.kubevirt import (
     VirtualMachine,
     VirtualMachineInstance,
@@ -19,7 +20,9 @@ from operators.wukong.tests.worlds import Scripts, verdict, virtual_world
 from operators.wukong.types import HighAvailability, Network
 
 from kubewright import ObjectMeta
+from kubewright.api.core.v1 import PersistentVolumeClaim
 from kubewright.client import MergePatch
+from kubewright.client.wait import deleted
 from kubewright.patterns import set_condition
 from kubewright.testing import virtual
 
@@ -144,3 +147,39 @@ async def test_conditions_and_status_of_others_survive() -> None:
         await migrate(world.client, "web-vm", "node-3")
         after = await world.becomes(lambda wukong: wukong.status.node_name == "node-3")
         assert verdict(after, "Backup") == ("True", "Nightly", "done")
+
+
+@virtual
+async def test_a_deletion_says_what_it_waits_for() -> None:
+    scripts = Scripts()
+    scripts.kubevirt.stop = 60
+    async with virtual_world(scripts=scripts) as world:
+        created = await world.running()
+        held = MergePatch({"metadata": {"finalizers": ["test.example.com/in-use"]}})
+        await world.client.patch(PersistentVolumeClaim, "web-root", held)
+        await world.client.delete(created)
+        stopping = await world.becomes(lambda wukong: reason(wukong) == "Deleting", timeout=9)
+        assert verdict(stopping, "Ready") == ("False", "Deleting", "being deleted: VirtualMachine web-vm")
+        assert (stopping.status.phase, stopping.status.vm_name) == ("Running", "web-vm"), "the guest does"
+        waits = ("False", "Deleting", "being deleted: PersistentVolumeClaim web-root")
+        stopped = await world.becomes(lambda wukong: verdict(wukong, "Ready") == waits, timeout=120)
+        assert (stopped.status.phase, stopped.status.vm_name, stopped.status.node_name) == ("Stopped", None, None)
+
+
+@virtual
+async def test_a_deletion_that_fails_is_an_error_until_it_goes_on() -> None:
+    async with virtual_world() as world:
+        created = await world.running()
+        world.faults.fail(
+            lambda target: (target.verb, target.resource) == ("delete", "virtualmachines"), code=403, times=9
+        )
+        await world.client.delete(created)
+        failed = await world.reaches("Error", timeout=9)
+        assert reason(failed) == "Forbidden"
+        await world.client.wait_for(created, deleted)
+        assert len(await world.warnings("Forbidden")) == 1
+
+
+def reason(wukong: Wukong) -> str:
+    """Why it is not ready."""
+    return (verdict(wukong, "Ready") or ("", ""))[1]
