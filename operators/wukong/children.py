@@ -1,7 +1,7 @@
 """The objects that belong to a Wukong: what they are called, and how they are recognized.
 
 Each has a label with the uid and a controlling owner reference: an object that merely has the name of a child is
-not one, and is neither changed nor deleted.
+not one, and is neither changed nor deleted. One that has lost its owner is taken over by the Wukong of its label.
 """
 
 from __future__ import annotations
@@ -66,10 +66,17 @@ def belongs_to(child: Object, wukong: Wukong) -> bool:
     return any(each.controller and each.uid == wukong.metadata.uid for each in child.metadata.owner_references)
 
 
+def is_orphan(child: Object, wukong: Wukong) -> bool:
+    """Whether nothing controls it, and it was made for this Wukong, or for an earlier one of the name."""
+    metadata = child.metadata
+    is_controlled = any(each.controller for each in metadata.owner_references)
+    return not is_controlled and metadata.labels.get(WUKONG_LABEL) == wukong.metadata.name
+
+
 async def find_child(client: Client, kind: type[C], name: str, wukong: Wukong) -> C | None:
-    """The child of that name. Raises `NameTaken` when an object that is not a child has it."""
+    """The child of that name, or one to be taken over. Raises `NameTaken` when an object that is neither has it."""
     found = await client.find(kind, name, namespace=wukong.metadata.namespace)
-    if found is not None and not belongs_to(found, wukong):
+    if found is not None and not belongs_to(found, wukong) and not is_orphan(found, wukong):
         raise name_taken(found)
     return found
 

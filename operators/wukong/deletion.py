@@ -3,6 +3,8 @@
 Each stage begins when nothing of the one before is left, and deletes what belongs to the Wukong, whatever its spec says
 now. Before anything is deleted, volumes that are to be retained are released for the next Wukong of the name, and the
 claims that a restore has made are taken from the machine.
+
+With `--cascade=orphan` everything stays, for the next Wukong of the name.
 """
 
 from __future__ import annotations
@@ -14,18 +16,21 @@ from kubewright.api.core.v1 import PersistentVolumeClaim
 from kubewright.patterns import NotYet
 
 from .cdi import DataVolume
-from .children import WUKONG_LABEL, children_of, machine_name
+from .children import UID_LABEL, WUKONG_LABEL, children_of, is_orphan, machine_name
 from .context import WukongContext
 from .kubevirt import VirtualMachine, VirtualMachineInstance
 from .multus import NetworkAttachmentDefinition
 from .retention import claim_names, is_retained, own_all, volumes_of
 
 WAIT = 2.0
+_ORPHAN = "orphan"
 
 
 async def delete_children(context: WukongContext) -> None:
-    """Delete everything, in order. Raises `NotYet` while something is left."""
+    """Delete everything that is not to stay, in order. Raises `NotYet` while something is left."""
     wukong, client = context.object, context.client
+    if await _is_orphaning(context):
+        return
     machines = await children_of(client, VirtualMachine, wukong)
     await _own(context, next(iter(machines), None))
     await _gone(context, machines)
@@ -35,6 +40,20 @@ async def delete_children(context: WukongContext) -> None:
         await _without_claims(context)
     await _gone(context, await children_of(client, NetworkAttachmentDefinition, wukong))
     await context.nodes.release(wukong, everything=True)
+
+
+async def _is_orphaning(context: WukongContext) -> bool:
+    """Whether the children are to stay.
+
+    The garbage collector takes their owner from them first, and then its finalizer from the Wukong.
+    """
+    wukong = context.object
+    if _ORPHAN in wukong.metadata.finalizers:
+        return True
+    machine = await context.client.find(VirtualMachine, machine_name(wukong), namespace=wukong.metadata.namespace)
+    if machine is None or not is_orphan(machine, wukong):
+        return False
+    return machine.metadata.labels.get(UID_LABEL) == wukong.metadata.uid
 
 
 async def _own(context: WukongContext, machine: VirtualMachine | None) -> None:
@@ -47,9 +66,9 @@ async def _own(context: WukongContext, machine: VirtualMachine | None) -> None:
 async def _gone(context: WukongContext, children: Sequence[Object]) -> None:
     for child in children:
         if child.metadata.deletion_timestamp is None:
-            # A machine that is not as it was read may have claims that have not been taken over.
-            revision = child.metadata.resource_version if isinstance(child, VirtualMachine) else None
-            uid = child.metadata.uid
+            # One that is not as it was read may have lost its owner, and a machine may have claims that have not been
+            # taken over.
+            uid, revision = child.metadata.uid, child.metadata.resource_version
             await context.client.delete(child, uid=uid, resource_version=revision, missing_ok=True)
             context.deleted(child)
     if children:

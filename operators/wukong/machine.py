@@ -72,6 +72,7 @@ async def ensure_machine(context: WukongContext) -> VirtualMachine:
     initial = VirtualMachine(metadata=metadata_of(wukong, machine_name(wukong)), spec=VirtualMachineSpec())
     change = create_or_update(context.client, initial, owner=wukong)
     async with change as machine:
+        machine.metadata.labels |= initial.metadata.labels
         settle(machine, wanted)
     if change.outcome == "created":
         context.created(change.object)

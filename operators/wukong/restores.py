@@ -10,7 +10,7 @@ from kubewright import set_controller_reference
 from kubewright.api.core.v1 import TypedLocalObjectReference
 from kubewright.patterns import get_condition
 
-from .children import children_of, find_child, metadata_of
+from .children import belongs_to, children_of, find_child, metadata_of, name_taken
 from .context import WukongContext
 from .kubevirt import GROUP, VirtualMachine, VirtualMachineInstance
 from .kubevirt_snapshots import AnyRestore, VirtualMachineRestoreSpec, served_restores
@@ -50,6 +50,8 @@ async def _restored(
     if kind is None:
         return RestoreStatus(snapshot=name, message="this KubeVirt has no snapshots (snapshot.kubevirt.io)")
     found: AnyRestore | None = await find_child(client, kind, restore_name(wukong, name), wukong)
+    if found is not None and not belongs_to(found, wukong):
+        raise name_taken(found)  # what it has restored may not be what this Wukong has
     if found is not None:
         return _progress(found, name)
     done = wukong.status.restore

@@ -26,6 +26,7 @@ from .children import (
     UID_LABEL,
     belongs_to,
     children_of,
+    is_orphan,
     machine_name,
     made_for,
     metadata_of,
@@ -58,7 +59,8 @@ def is_volume_of(volume: Object, wukong: Wukong) -> bool:
     """Whether it belongs to the Wukong or to its machine, or an earlier Wukong of the name has left it."""
     controllers = [each for each in volume.metadata.owner_references if each.controller]
     if not controllers:
-        return volume.metadata.labels.get(RETAINED_LABEL) == wukong.metadata.name
+        is_retained = volume.metadata.labels.get(RETAINED_LABEL) == wukong.metadata.name
+        return is_retained or is_orphan(volume, wukong)
     machine = ("VirtualMachine", machine_name(wukong))
     return belongs_to(volume, wukong) or any((each.kind, each.name) == machine for each in controllers)
 

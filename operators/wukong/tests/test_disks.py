@@ -6,26 +6,28 @@ import asyncio
 from typing import Literal
 
 import pytest
-from operators.wukong import Wukong
+from operators.wukong import Wukong, WukongReconciler
 from operators.wukong.cdi import DataVolume
+from operators.wukong.context import NoNodeNetworks
 from operators.wukong.disks import source_of
-from operators.wukong.kubevirt import VirtualMachine
+from operators.wukong.kubevirt import VirtualMachine, VirtualMachineInstance
 from operators.wukong.multus import NetworkAttachmentDefinition
 from operators.wukong.tests.worlds import ALL, Scripts, World, verdict, virtual_world
-from operators.wukong.types import Network
+from operators.wukong.types import CloudInitUser, Network
 
-from kubewright import ObjectMeta, Quantity, condition
+from kubewright import Field, ObjectMeta, Quantity, condition
 from kubewright.api.codec import to_json
 from kubewright.api.core.v1 import (
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
+    Secret,
     VolumeResourceRequirements,
 )
 from kubewright.api.storage.v1 import StorageClass
 from kubewright.client import MergePatch
 from kubewright.client.wait import deleted, exists
-from kubewright.testing import count_requests, virtual
+from kubewright.testing import RecordedEvents, count_requests, virtual
 
 IMAGE = "quay.io/containerdisks/ubuntu:24.04"
 
@@ -266,6 +268,44 @@ async def test_retained_volumes_survive_a_deletion_in_the_foreground() -> None:
         await world.running(disks=[world.disk("root", image=IMAGE), world.disk("data")], volume_retention="Retain")
         await delete_and_wait(world, "Foreground")
         assert await world.names(PersistentVolumeClaim) == {"web-root", "web-data"}
+
+
+async def uids(world: World) -> dict[str, str]:
+    """What the user has of the machine."""
+    kinds = (VirtualMachine, VirtualMachineInstance, DataVolume, PersistentVolumeClaim)
+    found = [each for kind in (*kinds, NetworkAttachmentDefinition, Secret) for each in await world.client.list(kind)]
+    return {f"{each.kind} {each.metadata.name}": each.metadata.uid for each in found}
+
+
+@virtual
+async def test_what_is_orphaned_stays_for_the_next_wukong_of_the_name() -> None:
+    async with virtual_world() as world:
+        disks, networks = [world.disk("root", image=IMAGE), world.disk("data")], [Network(name="lan", type="bridge")]
+        user = CloudInitUser(name="me")
+        created = await world.running(disks=disks, networks=networks, cloud_init_user=user)
+        before = await uids(world)
+        assert len(before) == 7
+        finalizers = ["wukong.novasphere.dev/finalizer", "test.example.com/held"]
+        await world.client.patch(Wukong, "web", MergePatch({"metadata": {"finalizers": finalizers}}))
+        await world.client.delete(created, propagation="Orphan")
+        held = Field("metadata.finalizers").equals(finalizers[1:])
+        orphaned = await world.client.wait_for(created, held)
+        assert orphaned is not None
+        # An operator that was down sees it now.
+        late = WukongReconciler(world.manager.client, RecordedEvents(), NoNodeNetworks(), nodes_first=True)
+        await late.cleanup(orphaned)
+        await world.client.patch(Wukong, "web", MergePatch({"metadata": {"finalizers": None}}))
+        await world.client.wait_for(created, deleted)
+        await world.settled()
+        assert await uids(world) == before
+
+        again = await world.running(disks=disks, networks=networks, cloud_init_user=user)
+        assert await uids(world) == before
+        for kind in (VirtualMachine, DataVolume, NetworkAttachmentDefinition, Secret):
+            for child in await world.client.list(kind):
+                assert [owner.uid for owner in child.metadata.owner_references] == [again.metadata.uid]
+        await delete_and_wait(world)
+        assert await uids(world) == {}
 
 
 @virtual
