@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Collection
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -111,7 +112,7 @@ class Bridges:
         if not await self._client.serves(NodeNetworkConfigurationPolicy):
             raise NotYet("NMState is not installed, and bridges are to be made", reason="NMStateMissing")
         async with self._joining:  # of two that conflict and come at once, the second has to see the first
-            policies = [(bridge, await self._join(wukong, bridge)) for bridge in wanted]
+            policies = [(bridge, await self._join(wukong, bridge, wanted)) for bridge in wanted]
         for bridge, policy in policies:
             problem = await self._pending(policy)
             if problem:
@@ -129,11 +130,11 @@ class Bridges:
         if any(waiting):
             raise NotYet(f"bridges are being removed from nodes: {'; '.join(filter(None, waiting))}", after=2)
 
-    async def _join(self, wukong: Wukong, bridge: Bridge) -> NodeNetworkConfigurationPolicy:
+    async def _join(self, wukong: Wukong, bridge: Bridge, wanted: Collection[Bridge]) -> NodeNetworkConfigurationPolicy:
         user = USER_PREFIX + wukong.metadata.uid
         policy = await self._client.find(NodeNetworkConfigurationPolicy, bridge.policy_name)
         if policy is None:
-            await self._check_conflicts(bridge)
+            await self._make_room(wukong, bridge, wanted)
             metadata = ObjectMeta(
                 name=bridge.policy_name,
                 labels={BRIDGE_LABEL: "true"},
@@ -145,12 +146,15 @@ class Bridges:
         policy.spec.desired_state = bridge.desired_state()
         return await self._client.patch(policy, lock=True)
 
-    async def _check_conflicts(self, bridge: Bridge) -> None:
+    async def _make_room(self, wukong: Wukong, bridge: Bridge, wanted: Collection[Bridge]) -> None:
+        """Remove bridges that conflict and that nobody but this Wukong has used. Raises `BridgeConflict` of others."""
         for policy in await self._client.list(NodeNetworkConfigurationPolicy, labels={BRIDGE_LABEL: True}):
             other = bridge_in(policy)
             if other is None or not bridge.conflicts(other):
                 continue
             present = await self._present(policy)
+            if other not in wanted:
+                present.pop(USER_PREFIX + wukong.metadata.uid, None)
             if present:
                 users = ", ".join(str(key) for key in present.values())
                 raise BridgeConflict(
@@ -160,7 +164,9 @@ class Bridges:
                 )
             waiting = await self._remove(policy)
             if waiting:
-                raise NotYet(f"a bridge without users is being removed from nodes: {waiting}", reason="NMStatePending")
+                raise NotYet(
+                    f"a bridge makes room for {bridge.name} on {bridge.port}: {waiting}", reason="NMStatePending"
+                )
 
     async def _leave(self, policy: NodeNetworkConfigurationPolicy, user: str) -> str:
         """Leave a policy; what is to be waited for, if it goes with us."""

@@ -14,6 +14,7 @@ from operators.wukong.tests.worlds import Kinds, Scripts, World, verdict, virtua
 from operators.wukong.types import Network
 
 from kubewright import Request
+from kubewright.api.codec import to_json
 from kubewright.client import MergePatch
 from kubewright.client.wait import deleted
 from kubewright.controlplane.embedded.endpoints.request import Target
@@ -325,6 +326,41 @@ async def test_a_bridge_that_is_joined_while_its_last_user_leaves_stays(verb: st
         assert world.scripts.nmstate.interfaces["node-1"] == {"br-lan"}
         if verb == "patch":
             assert after.metadata.generation == before.metadata.generation, "it was never to be absent"
+
+
+@virtual
+async def test_a_wukong_may_move_its_bridge_to_another_interface_unless_others_use_it() -> None:
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
+        await world.running("a", networks=[LAN])
+        await world.change({"networks": [to_json(TAGGED)]}, "a")
+        await world.settled()
+        (policy,) = await policies(world)
+        assert (policy.metadata.name, list(map(str, users_of(policy)))) == (
+            Bridge.of(TAGGED).policy_name,
+            ["default/a"],
+        )
+        assert world.scripts.nmstate.interfaces["node-1"] == {"br-lan", "eth1.7"}
+        assert verdict(await world.get("a"), "NetworksConfigured") == ("True", "NetworksReady", "1 networks configured")
+
+        await world.running("b", networks=[TAGGED])
+        await world.change({"networks": [to_json(LAN)]}, "a")
+        await world.settled()
+        found = verdict(await world.get("a"), "NetworksConfigured")
+        assert found is not None
+        assert "the bridge br-lan on eth1 is wanted, and default/b has br-lan on eth1.7" in found[2]
+        assert world.scripts.nmstate.interfaces["node-1"] == {"br-lan", "eth1.7"}
+
+
+@virtual
+async def test_two_networks_of_a_wukong_cannot_have_one_bridge_on_two_interfaces() -> None:
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
+        other = Network(name="wan", type="bridge", bridge_name="br-lan", physical_interface="eth2")
+        await world.create(networks=[LAN, other])
+        await world.settled()
+        found = verdict(await world.get(), "NetworksConfigured")
+        assert found is not None
+        assert "the bridge br-lan on eth2 is wanted, and default/web has br-lan on eth1" in found[2]
+        assert len(await policies(world)) == 1
 
 
 @virtual
