@@ -28,7 +28,7 @@ from .context import DiskVolume, WukongContext
 from .failures import Failure, ImportFailed, VolumeLost
 from .kubevirt import Volume, claim_of
 from .resizing import expand
-from .retention import find_restored, find_volume, is_volume_of, own, own_others, owned
+from .retention import find_claim, find_restored, find_volume, is_volume_of, own, own_others, owned
 from .types import Disk, VolumeStatus
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
@@ -66,7 +66,7 @@ async def _volume(context: WukongContext, disk: Disk, used: Volume | None) -> Di
     name = volume_name(context.object, disk.name)
     claim_name = (claim_of(used) if used is not None else None) or await _left(context, disk) or name
     if claim_name != name:
-        claim = await _find_claim(context, claim_name)
+        claim = await find_claim(context, claim_name)
         if claim is not None and is_volume_of(claim, context.object):
             claim = await owned(context, claim, disk.name)
         return _claimed(disk, claim_name, claim, False, await _is_late(context, disk))
@@ -83,15 +83,11 @@ async def _left(context: WukongContext, disk: Disk) -> str | None:
     if known is None:
         return await find_restored(context, disk.name)
     name = volume_name(wukong, disk.name)
-    if known.pvc_name == name or await _find_claim(context, known.pvc_name) is not None:
+    if known.pvc_name == name or await find_claim(context, known.pvc_name) is not None:
         return known.pvc_name
     note = f"the claim {known.pvc_name} of {disk.name} was deleted: {name} is used, without what the other one had"
     context.events.warning(wukong, "VolumeRecreated", note)
     return None
-
-
-async def _find_claim(context: WukongContext, name: str) -> PersistentVolumeClaim | None:
-    return await context.client.find(PersistentVolumeClaim, name, namespace=context.object.metadata.namespace)
 
 
 async def _empty(context: WukongContext, disk: Disk, name: str) -> DiskVolume:
@@ -107,7 +103,7 @@ async def _empty(context: WukongContext, disk: Disk, name: str) -> DiskVolume:
 
 async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -> DiskVolume:
     wukong, client = context.object, context.client
-    claim = await _find_claim(context, name)
+    claim = await client.find(PersistentVolumeClaim, name, namespace=wukong.metadata.namespace)
     if not await client.serves(DataVolume):
         return DiskVolume(disk, name, claim, True, False, CDI_MISSING)
     volume = await find_volume(context, DataVolume, name)
@@ -132,7 +128,7 @@ async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -
         return DiskVolume(disk, name, claim, True, False, failure=failure)
     is_late = await _is_late(context, disk)
     if phase == SUCCEEDED:
-        return _claimed(disk, name, claim, True, is_late)
+        return _claimed(disk, name, claim or await find_claim(context, name), True, is_late)
     if phase in WAITING_PHASES and is_late:
         return DiskVolume(disk, name, claim, True, True)
     # Its progress is in the DataVolume: a status that followed it would be written every other second.

@@ -141,7 +141,7 @@ async def own_all(context: WukongContext, machine: VirtualMachine | None) -> lis
     volumes: list[Object] = []
     if machine is not None:
         for name, disk in disks.items():
-            claim = await _find_claim(context, name)
+            claim = await find_claim(context, name)
             if claim is not None and any(
                 owner.uid == machine.metadata.uid for owner in claim.metadata.owner_references
             ):
@@ -149,11 +149,12 @@ async def own_all(context: WukongContext, machine: VirtualMachine | None) -> lis
     return volumes + await own_others(context, machine, disks)
 
 
-async def _find_claim(context: WukongContext, name: str) -> PersistentVolumeClaim | None:
+async def find_claim(context: WukongContext, name: str) -> PersistentVolumeClaim | None:
+    """A claim that there has to be: a machine or a DataVolume may be known before its claim."""
     client, namespace = context.client, context.object.metadata.namespace
     cached = await client.find(PersistentVolumeClaim, name, namespace=namespace)
     if cached is not None:
-        return cached  # or else the machine may be known before its claim
+        return cached
     return await client.find(PersistentVolumeClaim, name, namespace=namespace, consistency="live")
 
 

@@ -331,6 +331,20 @@ async def test_a_restored_claim_that_was_deleted_with_its_machine_is_missed() ->
 
 
 @virtual
+async def test_a_restored_claim_that_the_cache_does_not_know_yet_is_not_missed() -> None:
+    async with virtual_world(kinds=KINDS) as world:
+        await world.create("web", start_strategy=StartStrategy(auto_start=False))
+        await world.reaches("Stopped")
+        await take(world)
+        await ends(world, "Succeeded")
+        world.faults.silence_open_watches(lambda target: target.resource == "persistentvolumeclaims")
+        await world.change({"restoreFromSnapshot": "monday"})
+        await restored(world, "Succeeded", timeout=600)
+        assert (await world.get()).status.volumes[0].pvc_name == RESTORED
+        assert await world.warnings("VolumeLost") == []
+
+
+@virtual
 async def test_the_claims_of_a_restore_go_with_their_wukong() -> None:
     async with virtual_world(kinds=KINDS) as world:
         await restore_root(world)
