@@ -15,6 +15,8 @@ READY = "Ready"
 _CREATING = ("", "Pending", "Scheduling", "Scheduled", "WaitForSync")
 _FAILED = ("Failed", "Unknown")
 _ENDED = ("Failed", "Succeeded")
+_STARTING = ("Provisioning", "Starting", "WaitingForVolumeBinding")
+"""A machine that is to have a guest, and has none yet."""
 
 
 async def find_instance(context: WukongContext, machine: VirtualMachine | None) -> VirtualMachineInstance | None:
@@ -46,7 +48,7 @@ def is_at_rest(machine: VirtualMachine) -> bool:
     if strategy == HALTED:
         return True
     if strategy == MANUAL:
-        return state != "Starting"
+        return state not in _STARTING
     # After a run; a machine that is to run always is stopped for a moment only.
     return strategy != "Always" and state == "Stopped"
 
