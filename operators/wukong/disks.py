@@ -182,7 +182,7 @@ def source_of(image: str) -> DataVolumeSource:
 
 def shown(image: str) -> str:
     """An image as users may see it: a URL without the password that it may have."""
-    return re.sub("//[^/@]*@", "//", image)
+    return re.sub("^(https?://)[^/]*@", r"\1", image)
 
 
 def _claim_spec(disk: Disk, *, volume_mode: bool = False) -> PersistentVolumeClaimSpec:

@@ -9,7 +9,7 @@ import pytest
 from operators.wukong import Wukong, WukongReconciler
 from operators.wukong.cdi import DataVolume
 from operators.wukong.context import NoNodeNetworks
-from operators.wukong.disks import source_of
+from operators.wukong.disks import shown, source_of
 from operators.wukong.kubevirt import VirtualMachine, VirtualMachineInstance
 from operators.wukong.multus import NetworkAttachmentDefinition
 from operators.wukong.tests.worlds import ALL, Scripts, World, verdict, virtual_world
@@ -44,6 +44,19 @@ IMAGE = "quay.io/containerdisks/ubuntu:24.04"
 )
 def test_an_image_keeps_the_scheme_that_cdi_wants(image: str, source: object) -> None:
     assert to_json(source_of(image)) == source
+
+
+@pytest.mark.parametrize(
+    ("image", "text"),
+    [
+        ("https://me:s3cr3t@images.test/a.img", "https://images.test/a.img"),
+        ("http://me:s3@cr3t@images.test/a@2x.img", "http://images.test/a@2x.img"),
+        ("https://images.test/a@2x.img", "https://images.test/a@2x.img"),
+        ("docker://ubuntu@sha256:0a1b", "docker://ubuntu@sha256:0a1b"),
+    ],
+)
+def test_an_image_is_shown_without_a_password_and_otherwise_as_it_is(image: str, text: str) -> None:
+    assert shown(image) == text
 
 
 @virtual
