@@ -120,7 +120,7 @@ def index_children(cache: Cache, *kinds: type[Object]) -> None:
 def _made_for(child: Object) -> list[str]:
     metadata = child.metadata
     values = [each.uid for each in metadata.owner_references if each.controller]
-    if RETAINED_LABEL in metadata.labels:
+    if RETAINED_LABEL in metadata.labels and not values:  # CDI puts the labels of a DataVolume on its claim, too
         values.append(f"retained/{metadata.labels.get(UID_LABEL)}")
     if DISK_LABEL in metadata.labels:
         values.append(f"restored/{metadata.labels.get(WUKONG_LABEL)}")

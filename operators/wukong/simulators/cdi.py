@@ -78,7 +78,8 @@ class DataVolumeReconciler(ObjectReconciler[DataVolume]):
     async def _claim(self, volume: DataVolume) -> PersistentVolumeClaim:
         if volume.spec.pvc is None:
             raise ValueError(f"the DataVolume {volume.key} has no claim: set its pvc")
-        metadata = ObjectMeta(name=volume.metadata.name, namespace=volume.metadata.namespace)
+        there = volume.metadata
+        metadata = ObjectMeta(name=there.name, namespace=there.namespace, labels=dict(there.labels))
         claim = PersistentVolumeClaim(metadata=metadata, spec=volume.spec.pvc)
         set_controller_reference(volume, claim)
         return await self.client.create(claim)

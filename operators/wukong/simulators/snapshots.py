@@ -93,6 +93,7 @@ class RestoreReconciler(ObjectReconciler[VirtualMachineRestore]):
         name = f"restore-{restore.metadata.name}-{volume.name}"
         if await self.client.find(PersistentVolumeClaim, name, namespace=namespace) is None:
             old.spec.volume_name = None
-            metadata = ObjectMeta(name=name, namespace=namespace, owner_references=[machine.as_owner()])
+            labels, owners = dict(old.metadata.labels), [machine.as_owner()]
+            metadata = ObjectMeta(name=name, namespace=namespace, labels=labels, owner_references=owners)
             await self.client.create(PersistentVolumeClaim(metadata=metadata, spec=old.spec))
         return Volume(name=volume.name, persistent_volume_claim=ClaimVolume(claim_name=name))

@@ -347,9 +347,13 @@ async def test_volumes_that_are_no_longer_to_be_retained_go() -> None:
 async def test_a_claim_that_cdi_has_left_behind_is_retained() -> None:
     async with virtual_world() as world:
         disks = [world.disk("root", image=IMAGE)]
-        created = await world.running(disks=disks, volume_retention="Retain")
+        await world.running(disks=disks)
+        await world.change({"volumeRetention": "Retain"})
+        await world.settled()
         claim = await world.client.get(PersistentVolumeClaim, "web-root")
-        claim.metadata.owner_references = [created.as_owner()]
+        volume = await world.client.get(DataVolume, "web-root")
+        claim.metadata.owner_references = volume.metadata.owner_references
+        assert claim.metadata.owner_references == []
         await world.client.update(claim)
         await world.client.delete(DataVolume, "web-root")
         await world.settled()
