@@ -9,6 +9,7 @@ from operators.wukong import Disk, Network, Wukong, WukongSnapshot, WukongSpec, 
 from operators.wukong.cdi import DataVolume
 from operators.wukong.kubevirt import VirtualMachine
 from operators.wukong.multus import NetworkAttachmentDefinition
+from operators.wukong.tests.conftest import release
 from operators.wukong.tests.worlds import definition, verdict
 
 from kubewright import Client, Manager, ObjectMeta
@@ -66,4 +67,5 @@ async def test_kinds_that_get_installed_are_used_at_once(
         await client.wait_for(DataVolume, "web-root", exists, timeout=30)
         await client.status.patch(DataVolume, "web-root", MergePatch({"status": {"phase": "WaitForFirstConsumer"}}))
         await client.wait_for(VirtualMachine, "web-vm", exists, timeout=30)
+    await release(client)
     await admin.delete(late)

@@ -11,7 +11,7 @@ import yaml
 from operators.wukong.kubevirt import VirtualMachine, VirtualMachineInstance, VirtualMachineSpec
 from operators.wukong.machine import APPLIED, run_strategy
 from operators.wukong.simulators import start, stop
-from operators.wukong.tests.worlds import ALL, verdict, virtual_world
+from operators.wukong.tests.worlds import ALL, definition, verdict, virtual_world
 from operators.wukong.types import (
     GPU,
     CloudInitUser,
@@ -25,9 +25,11 @@ from operators.wukong.types import (
 
 from kubewright import Dynamic, Field, ObjectMeta
 from kubewright.api.codec import to_json
-from kubewright.api.core.v1 import Toleration
+from kubewright.api.core.v1 import PersistentVolumeClaim, Toleration
 from kubewright.api.markers import JSONValue
 from kubewright.client import MergePatch
+from kubewright.client.wait import deleted
+from kubewright.controlplane.definitions import load_definitions
 from kubewright.testing import count_requests, virtual
 
 FULL = yaml.safe_load((Path(__file__).parent / "full_machine.yaml").read_text())
@@ -261,6 +263,22 @@ async def test_without_kubevirt_a_condition_says_so_and_its_installation_is_noti
         assert found.status.phase == "Creating"
         await world.install("kubevirt")
         await world.client.wait_for(VirtualMachine, "web-vm", lambda machine: True, timeout=15)  # the requeue is later
+
+
+@virtual
+async def test_when_kubevirt_is_removed_the_volumes_stay_and_nothing_keeps_a_deletion_back() -> None:
+    async with virtual_world(kinds=["kubevirt"]) as world:
+        created = await world.running()
+        before = await world.client.get(PersistentVolumeClaim, "web-root")
+        for loaded in load_definitions([definition("kubevirt")]):
+            await world.client.delete(loaded.value)
+        missing = ("False", "KubeVirtMissing", "KubeVirt is not installed")
+        found = await world.becomes(lambda wukong: verdict(wukong, "Ready") == missing)
+        assert (found.status.phase, found.status.vm_name, found.status.node_name) == ("Creating", None, None)
+        assert (await world.client.get(before)).metadata.uid == before.metadata.uid
+        await world.client.delete(created)
+        await world.client.wait_for(created, deleted)
+        assert await world.names(PersistentVolumeClaim) == set()
 
 
 @virtual
