@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kubewright import set_controller_reference
 from kubewright.api.core.v1 import TypedLocalObjectReference
+from kubewright.client.errors import BadRequest, Forbidden, Invalid
 from kubewright.patterns import get_condition
 
 from .children import belongs_to, children_of, find_child, metadata_of, name_taken
@@ -72,7 +73,10 @@ async def _restored(
     )
     wanted = kind(metadata=metadata_of(wukong, restore_name(wukong, name)), spec=spec)
     set_controller_reference(wukong, wanted)
-    context.created(await client.create(wanted))
+    try:
+        context.created(await client.create(wanted))
+    except (BadRequest, Forbidden, Invalid) as refusal:  # by KubeVirt; the machine is as well as before
+        return RestoreStatus(snapshot=name, phase="Failed", message=str(refusal))
     return RestoreStatus(snapshot=name, phase="Restoring")
 
 

@@ -199,6 +199,24 @@ async def test_a_restore_that_fails_says_why() -> None:
 
 
 @virtual
+async def test_a_restore_that_kubevirt_refuses_has_failed_and_the_machine_has_not() -> None:
+    async with virtual_world(kinds=KINDS) as world:
+        await world.create(start_strategy=StartStrategy(auto_start=False))
+        await world.reaches("Stopped")
+        await take(world)
+        await ends(world, "Succeeded")
+        world.faults.fail(
+            lambda target: (target.verb, target.resource) == ("create", "virtualmachinerestores"), code=422, times=99
+        )
+        await world.change({"restoreFromSnapshot": "monday"})
+        message = await restored(world, "Failed", timeout=9)
+        assert message.startswith("create VirtualMachineRestore default/web-monday")
+        await world.settled()
+        assert (await world.get()).status.phase == "Stopped"
+        assert await world.warnings("RestoreFailed") == [f"The snapshot monday was not restored: {message}"]
+
+
+@virtual
 async def test_a_restore_waits_for_its_snapshot_and_refuses_that_of_another_machine() -> None:
     async with virtual_world(kinds=KINDS) as world:
         await world.create("other")
