@@ -15,6 +15,7 @@ from operators.wukong import Options, Wukong, WukongReconciler, setup
 from operators.wukong.bridges import users_of
 from operators.wukong.cdi import DataVolume
 from operators.wukong.context import NodeNetworks, NoNodeNetworks
+from operators.wukong.failures import BridgeFailed
 from operators.wukong.kubevirt import VirtualMachine, VirtualMachineInstance
 from operators.wukong.multus import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
 from operators.wukong.nmstate import NodeNetworkConfigurationPolicy
@@ -379,6 +380,10 @@ class Interrupted(NoNodeNetworks):
         self.reached.set()
         await asyncio.Event().wait()
 
+    async def release(self, wukong: Wukong, *, everything: bool = False) -> None:
+        if self.error is not None:
+            raise self.error
+
 
 async def test_item_100_a_cancelled_reconcile_leaves_the_phase_as_it_is(world: World) -> None:
     nodes = Interrupted()
@@ -416,3 +421,18 @@ async def test_item_100_an_error_is_shown_and_retried(world: World) -> None:
     found = await world.get()
     assert found.status.phase in ("Creating", "Running")  # the simulated machine may be faster than this test
     assert is_true(found, "NetworksConfigured")
+
+
+async def test_item_100_a_deletion_that_fails_is_shown_and_retried(world: World) -> None:
+    nodes = Interrupted()
+    direct, created = Direct(world, nodes), await world.create()
+    await direct.begin(created)
+    nodes.error = BridgeFailed("no")
+    await world.client.delete(created)
+    assert await direct.reconcile(created) == Result(requeue_after=30)
+    failed = await world.get()
+    assert (failed.status.phase, verdict(failed, "Ready")) == ("Error", ("False", "BridgeFailed", "no"))
+    assert [event.reason for event in direct.events.warnings] == ["BridgeFailed"]
+    nodes.error = None
+    await direct.reconcile(created)
+    await world.client.wait_for(created, deleted)
