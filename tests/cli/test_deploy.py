@@ -324,6 +324,26 @@ async def test_an_operator_moves_to_another_namespace_only_when_that_is_confirme
     assert (await run("undeploy")).code == 0
 
 
+async def test_a_namespace_that_was_there_is_used_as_it_is_and_kept(
+    admin: Client, kubeconfig: str, project: Ferryman, namespace: str
+) -> None:
+    """Its other pods may be beyond "restricted", as those of kube-system are."""
+
+    async def run(verb: str, *arguments: str) -> Done:
+        given = [verb, project.package, "--kubeconfig", kubeconfig, "--namespace", namespace, *arguments]
+        return await command_beside(*given, cwd=project.directory)
+
+    before = await admin.get(Namespace, namespace)
+    deployed = await run("deploy", "--image", "ferry:1", "--no-wait", "--force-conflicts")
+    assert deployed.code == 0, deployed.errors
+    assert f"  keep       Namespace {namespace}: it was there before, and is used as it is\n" in deployed.output
+    assert (await admin.get(before)).metadata.resource_version == before.metadata.resource_version
+    undeployed = await run("undeploy")
+    assert undeployed.code == 0, undeployed.errors
+    assert f"  keep       Namespace {namespace}: it does not have the labels of this operator\n" in undeployed.output
+    assert (await admin.get(before)).metadata.deletion_timestamp is None
+
+
 async def test_an_interrupt_ends_the_command_without_a_traceback(kubeconfig: str, project: Ferryman) -> None:
     named = f"{project.package}.program:with_webhooks"
     process = await asyncio.create_subprocess_exec(

@@ -90,7 +90,7 @@ async def plan_to_apply(
     """What applying them does, in their order. Nothing is written.
 
     Raises `FieldConflicts` with all fields that others own, and `NotOurs` for objects that others have made, unless
-    `force` takes these over; and `BeingDeleted`. A namespace may have been there before.
+    `force` takes these over; and `BeingDeleted`. The namespace of the operator may be that of others, too.
     """
     foreign: list[str] = []
     steps: list[PlannedChange] = []
@@ -108,8 +108,13 @@ async def plan_to_apply(
         if live is not None and live.metadata.deletion_timestamp is not None:
             held = f" (finalizers: {', '.join(live.metadata.finalizers)})" if live.metadata.finalizers else ""
             raise BeingDeleted(f"{described(obj)} is being deleted{held}: run this again when it has gone")
-        if live is not None and not isinstance(obj, Namespace) and not operator.owns(live):
-            foreign.append(described(obj))
+        if live is not None and not operator.owns(live):
+            if not isinstance(live, Namespace):
+                foreign.append(described(obj))
+            elif live.metadata.name == operator.namespace:
+                # "restricted" would keep the pods of others from being created.
+                steps.append(PlannedChange(Verb.KEEP, live, "it was there before, and is used as it is"))
+                continue
         if live is None and isinstance(obj, Namespace):
             namespaces.add(obj.metadata.name)
         elif live is None and isinstance(obj, CustomResourceDefinition):
