@@ -16,7 +16,8 @@ from tests.cli.ferryman import Ferryman
 from kubewright import Client, Config, ControlPlane, Manager
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.apps.v1 import Deployment
-from kubewright.api.core.v1 import ConfigMap, Namespace, ResourceQuota, ServiceAccount
+from kubewright.api.coordination.v1 import Lease
+from kubewright.api.core.v1 import ConfigMap, Namespace, ResourceQuota, Secret, ServiceAccount
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.rbac.v1 import ClusterRole, RoleBinding
@@ -342,6 +343,28 @@ async def test_a_namespace_that_was_there_is_used_as_it_is_and_kept(
     assert undeployed.code == 0, undeployed.errors
     assert f"  keep       Namespace {namespace}: it does not have the labels of this operator\n" in undeployed.output
     assert (await admin.get(before)).metadata.deletion_timestamp is None
+
+
+async def test_what_the_operator_has_made_goes_from_wherever_it_is_deployed(
+    admin: Client, kubeconfig: str, project: Ferryman, namespace: str
+) -> None:
+    async def run(verb: str, *arguments: str) -> Done:
+        given = [verb, project.package, "--kubeconfig", kubeconfig, *arguments]
+        return await command_beside(*given, cwd=project.directory)
+
+    deployed = await run("deploy", "--image", "ferry:1", "--namespace", namespace)
+    assert deployed.code == 0, deployed.errors
+    lease = await admin.create(Lease(metadata=ObjectMeta(name=project.name, namespace=namespace)))
+    metadata = ObjectMeta(name=f"{project.name}-webhook-cert", namespace=namespace)
+    secret = await admin.create(Secret(metadata=metadata))
+    metadata = ObjectMeta(name="big", namespace="default", finalizers=[f"{project.group}/cleanup"])
+    ferry = await admin.create(project.ferry(metadata))
+    # It runs there, so that there is nothing to warn of.
+    assert (await run("undeploy", "--dry-run")).errors == ""
+    await admin.patch(type(ferry), "big", MergePatch({"metadata": {"finalizers": []}}), namespace="default")
+    undeployed = await run("undeploy", "--delete-objects")
+    assert undeployed.code == 0, undeployed.errors
+    assert [await admin.find(each) for each in (lease, secret)] == [None, None]
 
 
 async def test_an_interrupt_ends_the_command_without_a_traceback(kubeconfig: str, project: Ferryman) -> None:

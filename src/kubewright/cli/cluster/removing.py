@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.apps.v1 import Deployment
-from kubewright.api.core.v1 import Namespace
+from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.resources import Object
 from kubewright.cli.arguments import add_timeout_argument
 from kubewright.cli.cluster.custom_objects import (
@@ -37,6 +37,8 @@ from kubewright.deployment import Operator
 from kubewright.deployment.layout import position
 
 _VERBS: Final = ("get", "list", "delete")
+# In its own namespace only, and called as it is.
+_NAMED: Final = (Deployment, ServiceAccount)
 
 
 def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +79,7 @@ class Remains(Struct, frozen=True):
     kinds: Sequence[type[Object]]
     """The kinds among which objects of earlier versions are looked for, by labels."""
     made: Sequence[Object] = ()
-    """What it makes by itself, under fixed names."""
+    """What it makes by itself in its namespace, under fixed names."""
     kept: Sequence[Object] = ()
     """Those of the objects that stay."""
     is_only_there: bool = False
@@ -130,7 +132,7 @@ async def _removal(client: Client, remains: Remains) -> _Removal:
     ]
     if remains.is_only_there:
         _check_namespace(remains.operator, found)
-    made = [each for each in [await find(client, obj) for obj in remains.made] if each is not None]
+    made = await _made(client, remains, found)
     defined = {(each.spec.group, each.spec.names.kind) for each in found if isinstance(each, CustomResourceDefinition)}
     found = [each for each in found if (each.api_version.rpartition("/")[0], each.kind) not in defined]
     custom: list[CustomObjects] = []
@@ -162,6 +164,23 @@ def _check_namespace(operator: Operator, found: Iterable[Object]) -> None:
                 )
 
 
+async def _made(client: Client, remains: Remains, found: Iterable[Object]) -> list[Object]:
+    """What it has made by itself, wherever it is deployed or was before."""
+    operator = remains.operator
+    namespaces = {
+        each.metadata.namespace or each.metadata.name
+        for each in found
+        if operator.owns(each)
+        and (isinstance(each, Namespace) or (isinstance(each, _NAMED) and each.metadata.name == operator.name))
+    }
+    made = [
+        await client.find(type(obj), obj.metadata.name, namespace=namespace)
+        for namespace in sorted(namespaces or {operator.namespace})
+        for obj in remains.made
+    ]
+    return [each for each in made if each is not None]
+
+
 def _last_first(found: Iterable[Object], made: Iterable[Object]) -> list[Object]:
     """Definitions first, then in the reverse of the order in which objects are applied. What a program has made goes
     when it has ended, and namespaces with all that is left in them.
@@ -175,8 +194,7 @@ def _last_first(found: Iterable[Object], made: Iterable[Object]) -> list[Object]
 async def _warning(client: Client, operator: Operator, custom: Sequence[CustomObjects]) -> str:
     if not any(each.has_finalizers for each in custom):
         return ""
-    deployed = await client.find(Deployment, operator.name, namespace=operator.namespace)
-    if deployed is not None and deployed.status.ready_replicas:
+    if any(each.status.ready_replicas for each in await client.list(Deployment, labels=operator.labels)):
         return ""
     return (
         f"no replica of {operator.name} is ready in this cluster, and there are objects with finalizers: they go when "
