@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 
 import pytest
 from tests.cli.command import Done, command_beside
 from tests.cli.ferryman import Ferryman
 
 from kubewright import Client, Config, ControlPlane
-from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition
 from kubewright.api.meta import ObjectMeta
 from kubewright.cli.cluster.target import TargetCluster
 from kubewright.client import MergePatch
@@ -62,6 +63,52 @@ async def test_a_definition_of_others_is_not_deleted(admin: Client, kubeconfig: 
     )
     found.metadata.labels = labels
     await admin.patch(found)
+
+
+CONVERSION = """
+from typing import Self
+
+from kubewright import converts
+
+
+@resource("{group}/v1beta1", kind="Ferry", storage=False)
+class FerryV1Beta1(Resource[FerrySpec, None]):
+    def to_hub(self) -> Ferry: ...
+
+    @classmethod
+    def from_hub(cls, hub: Ferry) -> Self: ...
+
+
+def converting(manager: Manager) -> None:
+    setup(manager)
+    serve_webhooks(manager, converts(Ferry, FerryV1Beta1))
+"""
+
+
+async def test_a_version_and_its_conversion_go_after_the_operator_has_put_its_authorities_there(
+    admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    """What is left of the webhook would be the field of another manager, with which no server takes the definition."""
+    project.program.write_text(project.program.read_text() + CONVERSION.format(group=project.group))
+    before = project._replace(package=f"{project.package}.program:converting")
+    assert (await install(before, kubeconfig, "--no-wait")).code == 0
+    assert admin.config.tls.ca is not None
+    authorities = {"caBundle": base64.b64encode(admin.config.tls.ca).decode()}
+    put = MergePatch({"spec": {"conversion": {"webhook": {"clientConfig": authorities}}}})
+    await admin.patch(CustomResourceDefinition, project.definition, put, field_manager="kubewright")
+
+    done = await install(project, kubeconfig)
+
+    assert done.code == 0, done.errors
+    change = f"change     CustomResourceDefinition {project.definition}: spec.versions, spec.conversion"
+    assert done.output.splitlines()[1:] == [f"  {change}", "1 changed"]
+    found = await admin.get(CustomResourceDefinition, project.definition)
+    assert [each.name for each in found.spec.versions] == ["v1"]
+    assert found.spec.conversion == CustomResourceConversion(strategy="None")
+    assert (await install(project, kubeconfig)).output.endswith("\n1 unchanged\n")
+    # Nothing is left that would keep it from coming back.
+    again = await install(before, kubeconfig, "--no-wait")
+    assert again.code == 0, again.errors
 
 
 async def test_a_kind_whose_names_are_taken_is_not_waited_for(

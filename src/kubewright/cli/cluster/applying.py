@@ -14,6 +14,7 @@ from kubewright.api.apps.v1 import Deployment
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
 from kubewright.cli.arguments import add_timeout_argument
+from kubewright.cli.cluster.conversion import take_over_dropped_conversion
 from kubewright.cli.cluster.deletion import delete, wait_until_gone
 from kubewright.cli.cluster.permitted import permitted
 from kubewright.cli.cluster.plan import (
@@ -137,6 +138,7 @@ async def _carry_out(client: Client, steps: Sequence[PlannedChange], progress: C
             continue
         try:
             async with progress.change(action(step)):
+                await take_over_dropped_conversion(client, step.obj)
                 await client.apply(step.obj, force=force)
         except Conflict as error:
             if not error.status.causes:

@@ -21,6 +21,7 @@ from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.resources import Object
+from kubewright.cli.cluster.conversion import with_dropped_conversion
 from kubewright.cli.cluster.labelled import kinds_of, labelled
 from kubewright.cli.cluster.status_line import StatusLine
 from kubewright.cli.cluster.target import FIELD_MANAGER
@@ -119,14 +120,16 @@ async def plan_to_apply(
             namespaces.add(obj.metadata.name)
         elif live is None and isinstance(obj, CustomResourceDefinition):
             kinds.add((obj.spec.group, obj.spec.names.kind))
+        tried = with_dropped_conversion(obj, live)
         try:
-            result = await client.apply(obj, force=force, dry_run=True)
+            result = await client.apply(tried, force=force, dry_run=True)
         except Conflict as error:
             if not error.status.causes:
                 raise
             conflicts += conflict_lines(obj, error)
             continue
         fields = _changed_fields(_value(live), _value(result)) if live is not None else []
+        fields += ["spec.conversion"] if tried is not obj else []
         verb = Verb.CREATE if live is None else Verb.CHANGE if fields else Verb.UNCHANGED
         steps.append(PlannedChange(verb, obj, _listed(fields)))
     if foreign and not force:
