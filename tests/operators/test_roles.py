@@ -9,7 +9,6 @@ from functools import partial
 from typing import NamedTuple
 
 import pytest
-from msgspec.structs import replace
 from operators import builtins, chaospod, devbox, podmanager, wukong
 from operators import user as users
 from operators.user.names import CREATOR, STATUS, SYSTEM_NAMESPACE, role_reference
@@ -24,7 +23,7 @@ from kubewright.api.apps.v1 import ReplicaSet, ReplicaSetSpec
 from kubewright.api.codec import to_json
 from kubewright.api.core.v1 import Container, Namespace, PersistentVolumeClaim, Pod, PodSpec, PodTemplateSpec, Secret
 from kubewright.api.meta import LabelSelector
-from kubewright.api.rbac.v1 import PolicyRule, RoleBinding
+from kubewright.api.rbac.v1 import RoleBinding
 from kubewright.client import MergePatch
 from kubewright.client.wait import condition, deleted, exists
 from kubewright.controlplane.definitions import DefinitionSource
@@ -284,44 +283,64 @@ def test_item_41_an_operator_uses_exactly_its_role(name: str, caplog: pytest.Log
 
 @pytest.mark.parametrize("name", OPERATORS)
 async def test_item_41_a_rule_that_is_missing_is_named(
-    name: str, control_plane: ControlPlane, admin: Client, install: Install, caplog: pytest.LogCaptureFixture
+    name: str,
+    control_plane: ControlPlane,
+    admin: Client,
+    namespace: str,
+    install: Install,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """What an operator can do without is a warning, and everything else ends its start. Each rule is missed by a user
-    of its own, some of them at the same time.
+    of its own, some of them at the same time. What the flags of Deployments need is the same for all operators.
     """
     operator = OPERATORS[name]
-    needed = await declared_permissions(operator.setup)
-    merged, elsewhere = rules_of(needed)[""], [each for each in needed if each.namespace]
-    rules = [replace(rule, resources=[resource]) for rule in merged for resource in rule.resources]
+    made = partial(as_deployed, namespace=namespace) if name == "podmanager" else partial(Manager, webhook_address="0")
+    needed = [
+        Permission(f"{group}/{resource}", *rule.verbs, namespace=where, name=named)
+        for where, rules in rules_of(await declared_permissions(operator.setup, manager=made)).items()
+        for rule in rules
+        for group in rule.api_groups
+        for resource in rule.resources
+        for named in rule.resource_names or [""]
+    ]
     await install(*operator.kinds, *OTHER_VERSIONS.get(name, ()))
     await prepare(operator, admin)
     at_once = asyncio.Semaphore(6)
 
-    async def check(missing: PolicyRule) -> None:
-        [lacked], [group] = missing.resources, missing.api_groups
+    async def check(missing: Permission) -> None:
         async with at_once:
-            error = await error_with(
-                control_plane, operator, [each for each in rules if each is not missing], elsewhere
-            )
-        assert (error == "") == lacked.endswith(("events", "/finalizers")), lacked
+            rest = [each for each in needed if each is not missing]
+            error = await error_with(control_plane, operator, rest, made)
+        lacked = missing.resource
+        assert (error == "") == lacked.path.endswith(("events", "/finalizers")), missing
+        where = f'in the namespace "{missing.namespace}"' if missing.namespace else "at the cluster scope"
         found = error or "\n".join(record.message for record in caplog.records)
-        assert f'resource "{lacked}" in API group "{group}"' in found
+        assert f'"{missing.name}" of {lacked} is not permitted' in found or not missing.name
+        assert f'resource "{lacked.path}" in API group "{lacked.group}" {where}' in found
 
-    assert len(rules) > 3
+    assert len(needed) > 3
     async with asyncio.TaskGroup() as group:
-        for rule in rules:
-            group.create_task(check(rule))
+        for each in needed:
+            group.create_task(check(each))
+
+
+def as_deployed(client: Client, namespace: str) -> Manager:
+    """With the flags of a Deployment."""
+    return Manager(
+        client,
+        election=LeaderElection(client, "it", namespace=namespace),
+        metrics_address="127.0.0.1:0",
+        metrics_secure=True,
+        webhook_address="127.0.0.1:0",
+        webhook_service=f"{namespace}/it",
+    )
 
 
 async def error_with(
-    plane: ControlPlane, operator: Operator, rules: list[PolicyRule], elsewhere: Sequence[Permission] = ()
+    plane: ControlPlane, operator: Operator, permitted: list[Permission], made: Callable[[Client], Manager]
 ) -> str:
-    permitted = [
-        Permission(f"{rule.api_groups[0]}/{resource}", *rule.verbs) for rule in rules for resource in rule.resources
-    ]
-    permitted += elsewhere
     async with restricted_client(plane, permitted) as own:
-        manager = Manager(own, webhook_address="0")
+        manager = made(own)
         operator.setup(manager)
         try:
             async with manager.running():
