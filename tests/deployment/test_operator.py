@@ -20,6 +20,12 @@ def test_an_operator_is_deployed_to_a_namespace_named_after_it() -> None:
         ({"image": ""}, 'the image "": expected a name and a tag, such as "ferries:1.0"'),
         ({"image": "ferries :1"}, 'the image "ferries :1"'),
         ({"replicas": 0}, "replicas=0: expected at least 1"),
+        ({"image": None}, "Operator(image=...): found NoneType, expected a text"),
+        ({"replicas": "3"}, "Operator(replicas=...): found str, expected a number"),
+        ({"arguments": "--zone=eu"}, 'Operator(arguments=...): found str, expected a list of texts, such as ["--zone'),
+        ({"env": {"A": "b"}}, "Operator(env=...): found dict, expected a list of EnvVar(...)"),
+        ({"objects": [{"kind": "Secret"}]}, "Operator(objects=...): found dict, expected a list of objects"),
+        ({"kinds": ["Pod"]}, "Operator(kinds=...): found str, expected a list of classes"),
     ],
 )
 def test_what_no_server_accepts_is_refused(options: dict[str, object], expected: str) -> None:

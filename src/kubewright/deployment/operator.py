@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
@@ -34,6 +34,24 @@ CLEANUP: Final = "-cleanup"
 _MAX_NAME_LENGTH = 63 - len("-webhook")
 _MAX_CRON_JOB_NAME_LENGTH = 52
 _LABEL = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
+_Types: TypeAlias = "type | tuple[type, ...]"
+# What programs without type checks get wrong most often: one instead of several, or their JSON.
+_FIELDS: Final[dict[str, tuple[_Types, str]]] = {
+    "name": (str, "a text"),
+    "image": (str, "a text"),
+    "namespace": (str, "a text"),
+    "replicas": (int, "a number"),
+}
+_LISTS: Final[dict[str, tuple[_Types, str]]] = {
+    "kinds": (type, "a list of classes"),
+    "webhooks": ((AdmissionWebhook, Versions), "a list of what serve_webhooks is given"),
+    "roles": ((ClusterRole, Role), "a list of ClusterRole(...) and Role(...)"),
+    "objects": (Object, "a list of objects, such as ConfigMap(...)"),
+    "samples": (Object, "a list of objects"),
+    "arguments": (str, 'a list of texts, such as ["--zone=eu"]'),
+    "env": (EnvVar, "a list of EnvVar(...)"),
+    "env_from": (EnvFromSource, "a list of EnvFromSource(...)"),
+}
 
 
 def _default_resources() -> ResourceRequirements:
@@ -77,6 +95,7 @@ class Operator(Struct, frozen=True, kw_only=True):
     """There is no limit of CPU by default: a replica that is throttled loses its lease."""
 
     def __post_init__(self) -> None:
+        self._check_types()
         if not re.fullmatch(_LABEL, self.name) or len(self.name) > _MAX_NAME_LENGTH:
             raise ManifestError(
                 f'the operator is called "{self.name}": expected at most {_MAX_NAME_LENGTH} lower-case letters, digits '
@@ -101,6 +120,15 @@ class Operator(Struct, frozen=True, kw_only=True):
             )
         if self.replicas < 1:
             raise ManifestError(f"the operator {self.name} has replicas={self.replicas}: expected at least 1")
+
+    def _check_types(self) -> None:
+        for name, (kind, expected) in _FIELDS.items():
+            _check_type(name, getattr(self, name), kind, expected)
+        for name, (kind, expected) in _LISTS.items():
+            given: object = getattr(self, name)
+            _check_type(name, given, (list, tuple), expected)
+            for each in given if isinstance(given, list | tuple) else ():
+                _check_type(name, each, kind, expected)
 
     @property
     def webhook_service(self) -> ObjectKey:
@@ -134,3 +162,9 @@ class Operator(Struct, frozen=True, kw_only=True):
     def cluster_metadata(self, name: str) -> ObjectMeta:
         """That of an object without a namespace."""
         return ObjectMeta(name=name, labels=self.labels)
+
+
+def _check_type(name: str, given: object, kind: _Types, expected: str) -> None:
+    if not isinstance(given, kind):
+        # Only its type: objects may be secret.
+        raise ManifestError(f"Operator({name}=...): found {type(given).__name__}, expected {expected}")
