@@ -50,11 +50,20 @@ async def test_definitions_are_installed_once_and_deleted_with_their_objects(
     assert (await install(project, kubeconfig, verb="uninstall")).output.endswith("\n  nothing of it is there\n")
 
 
-async def test_a_definition_of_others_is_not_deleted(admin: Client, kubeconfig: str, project: Ferryman) -> None:
+async def test_a_definition_of_others_is_neither_changed_nor_deleted(
+    admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
     await install(project, kubeconfig, "--no-wait")
     found = await admin.get(CustomResourceDefinition, project.definition)
     labels, found.metadata.labels = found.metadata.labels, {}
     found = await admin.patch(found)
+    refused = await install(project, kubeconfig)
+    assert (refused.code, refused.errors) == (
+        1,
+        f"kubewright: not made for {project.name}, by their labels: CustomResourceDefinition {project.definition}; "
+        "if a definition belongs to another program, write @resource(..., external=True); rename what this operator "
+        "has, or take them over with --force-conflicts, to be deleted with it\n",
+    )
     done = await install(project, kubeconfig, verb="uninstall")
     reason = "it does not have the labels of this operator"
     assert (done.code, done.output.splitlines()[1:]) == (

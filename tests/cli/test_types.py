@@ -45,6 +45,7 @@ def test_a_file_and_standard_input_give_the_same_module(tmp_path: Path) -> None:
     assert (printed.returncode, printed.stderr) == (0, "")
     assert module.read_text() == printed.stdout
     assert "class NetworkAttachmentDefinition(Resource[NetworkAttachmentDefinitionSpec, None]):" in printed.stdout
+    assert "external=True" in printed.stdout  # programs that reconcile the kind do not deploy its definition
 
 
 def test_a_module_is_generated_again_but_no_other_file_is_overwritten(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from operators import builtins, chaospod, devbox, podmanager, user
 
-from kubewright import Client, ControlPlane, Manager, Model, Permission
+from kubewright import Client, ControlPlane, Manager, Model, Permission, Request, Resource, controller_for, resource
 from kubewright.api.admissionregistration.v1 import ValidatingWebhookConfiguration
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.core.v1 import ConfigMap, EnvFromSource, EnvVar, EnvVarSource, SecretEnvSource, SecretKeySelector
@@ -112,6 +112,24 @@ async def test_the_options_of_a_program_are_its_arguments() -> None:
 class Zoned(Model):
     zone: str = "anywhere"
     token: str = ""
+
+
+@resource("certificates.example.com/v1", external=True)
+class Certificate(Resource[Zoned, None]):
+    """Defined by another operator."""
+
+
+async def test_the_definition_of_an_external_kind_is_not_deployed() -> None:
+    """It would replace that of its owner, without the fields that the type does not know, and go with the operator."""
+
+    def setup(manager: Manager) -> None:
+        controller_for(manager, Certificate).complete(ignore)
+
+    async def ignore(request: Request) -> None: ...
+
+    operator = await with_setup(PLAIN, setup)
+    assert not any(isinstance(each, CustomResourceDefinition) for each in objects_of(operator))
+    assert any("certificates" in rule.resources for each in operator.roles for rule in each.rules)
 
 
 async def seen_with(operator: Operator) -> Zoned:

@@ -85,6 +85,7 @@ class ResourceInfo(Struct, frozen=True, kw_only=True):
     extra_json_schema: Mapping[str, JSONValue] = {}
     definition_annotations: Mapping[str, str] = {}
     definition_labels: Mapping[str, str] = {}
+    external: bool = False
 
     @property
     def has_status(self) -> bool:
@@ -281,6 +282,7 @@ def resource(
     extra_json_schema: Mapping[str, JSONValue] | None = None,
     definition_annotations: Mapping[str, str] | None = None,
     definition_labels: Mapping[str, str] | None = None,
+    external: bool = False,
 ) -> Callable[[type[ObjectT]], type[ObjectT]]:
     """Make a class the Python type of a kind. The kind is the class name unless `kind` is given.
 
@@ -288,7 +290,8 @@ def resource(
     the whole object, and see of its metadata the name and the generateName. Where there are `columns`, a column Age is
     added unless they have one or `age_column` is False. `extra_json_schema` adds keywords to the schema of the object,
     as that of `msgspec.Meta` does to a field. `definition_annotations` and `definition_labels` are those of
-    the CustomResourceDefinition.
+    the CustomResourceDefinition. That of an `external` kind belongs to another program: it is not deployed
+    with those that reconcile the kind.
     """
     _check_arguments(api_version, short_names, categories, subresources, columns, scale, selectable_fields)
 
@@ -325,6 +328,7 @@ def resource(
             extra_json_schema=extra_json_schema or {},
             definition_annotations=definition_annotations or {},
             definition_labels=definition_labels or {},
+            external=external,
         )
         return cls
 

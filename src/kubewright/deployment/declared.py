@@ -47,8 +47,8 @@ async def with_setup(
     """The operator with the kinds it reconciles, the webhooks it serves, and the roles and objects it needs besides
     those given; its pods have at least the grace time of its manager. What is not the operator's is given as to `run`.
 
-    Kinds of Kubernetes are not its own. Raises `ManifestError` for arguments that are not flags, and `SetupError` when
-    the function requests something of the API server.
+    Kinds of Kubernetes are not its own, nor are `external` ones. Raises `ManifestError` for arguments that are not
+    flags, and `SetupError` when the function requests something of the API server.
     """
     flags, values = _flags(operator, options)
     if ignored := _ignored(operator, options):
@@ -138,5 +138,6 @@ def _reconciled(manager: Manager) -> Iterator[type[Object]]:
         for source in controller.sources:
             if isinstance(source, Watched) and source.is_own and source.cache is manager.cache:
                 kind: type[Object] = source.kind
-                if resource_info(kind).gvk.api_version not in MODULES and not issubclass(kind, Dynamic):
+                info = resource_info(kind)
+                if info.gvk.api_version not in MODULES and not info.external and not issubclass(kind, Dynamic):
                     yield kind

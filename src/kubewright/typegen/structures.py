@@ -290,6 +290,7 @@ class Kind:
         approved = self._definition.approved
         if approved:
             options["definition_annotations"] = literal({APPROVED: approved})
+        options["external"] = "True"
         return call(self._annotations.use("resource"), text(f"{self._spec.group}/{version.name}"), **options)
 
     def _extra(self) -> Schema:

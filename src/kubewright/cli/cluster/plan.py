@@ -93,7 +93,7 @@ async def plan_to_apply(
     Raises `FieldConflicts` with all fields that others own, and `NotOurs` for objects that others have made, unless
     `force` takes these over; and `BeingDeleted`. The namespace of the operator may be that of others, too.
     """
-    foreign: list[str] = []
+    foreign: list[Object] = []
     steps: list[PlannedChange] = []
     conflicts: list[str] = []
     namespaces: set[str] = set()
@@ -111,7 +111,7 @@ async def plan_to_apply(
             raise BeingDeleted(f"{described(obj)} is being deleted{held}: run this again when it has gone")
         if live is not None and not operator.owns(live):
             if not isinstance(live, Namespace):
-                foreign.append(described(obj))
+                foreign.append(obj)
             elif live.metadata.name == operator.namespace:
                 # "restricted" would keep the pods of others from being created.
                 steps.append(PlannedChange(Verb.KEEP, live, "it was there before, and is used as it is"))
@@ -133,9 +133,11 @@ async def plan_to_apply(
         verb = Verb.CREATE if live is None else Verb.CHANGE if fields else Verb.UNCHANGED
         steps.append(PlannedChange(verb, obj, _listed(fields)))
     if foreign and not force:
+        is_kind = any(isinstance(obj, CustomResourceDefinition) for obj in foreign)
         raise NotOurs(
-            f"not made for {operator.name}, by their labels: {', '.join(foreign)}; rename what this operator has, or "
-            "take them over with --force-conflicts, to be deleted with it"
+            f"not made for {operator.name}, by their labels: {', '.join(map(described, foreign))}; "
+            + ("if a definition belongs to another program, write @resource(..., external=True); " if is_kind else "")
+            + "rename what this operator has, or take them over with --force-conflicts, to be deleted with it"
         )
     if conflicts:
         raise FieldConflicts(conflict_message(conflicts))
