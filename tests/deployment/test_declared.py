@@ -9,19 +9,23 @@ import pytest
 from msgspec.structs import replace
 from operators import builtins, chaospod, devbox, podmanager, user
 
-from kubewright import Client, ControlPlane, Manager, Model, Permission, Request, Resource, controller_for, resource
+from kubewright import Client, Manager, Model, Permission, Request, Resource, controller_for, resource
 from kubewright.api.admissionregistration.v1 import ValidatingWebhookConfiguration
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.core.v1 import ConfigMap, EnvFromSource, EnvVar, EnvVarSource, SecretEnvSource, SecretKeySelector
 from kubewright.api.rbac.v1 import Role
+from kubewright.cli.used_permissions import granted
 from kubewright.client.wait import Field
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.deployment import Operator, install_yaml, objects_of, with_setup
 from kubewright.deployment.workload import deployment
 from kubewright.manager.flags import parse_flags
 from kubewright.manager.manager import GRACE, SetupError
 from kubewright.manager.program import manager_of
 from kubewright.manifest import ManifestError
+from kubewright.testing import recorded_permissions
 from kubewright.testing.fixtures import Running
+from kubewright.testing.roles import compare_grants, exact_grants
 from kubewright.webhook import AdmissionWebhook
 
 PLAIN = Operator(name="it", image="it:1", namespace="harbour")
@@ -199,9 +203,9 @@ async def test_a_setup_that_needs_a_server_is_refused() -> None:
 
 
 async def test_an_operator_starts_with_nothing_but_what_is_deployed(
-    embedded_control_plane: ControlPlane, running: Running
+    embedded_control_plane: EmbeddedControlPlane, running: Running
 ) -> None:
-    """The flags of its Deployment, and the roles of its ServiceAccount."""
+    """The flags of its Deployment, and the roles of its ServiceAccount, which are what its requests show."""
 
     def setup(manager: Manager) -> None:
         podmanager.setup(manager)
@@ -224,6 +228,8 @@ async def test_an_operator_starts_with_nothing_but_what_is_deployed(
                 await manager.elected.wait()
                 await manager.webhooks_served.wait()
                 await wait_until_trusted(admin)
+    used = recorded_permissions(embedded_control_plane.audit.events, account.name)
+    assert compare_grants(set(), granted(operator.roles), exact_grants(used.permissions)) == ""
 
 
 async def wait_until_trusted(admin: Client) -> None:

@@ -9,6 +9,7 @@ from kubewright.api.rbac.v1 import PolicyRule, Role, RoleBinding, RoleRef
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.testing import compare_permissions, recorded_permissions, restricted_client
+from kubewright.testing.audit_file import AuditFileRequest
 
 
 async def test_a_restricted_client_may_do_what_is_permitted_and_nothing_else(
@@ -70,6 +71,20 @@ async def test_the_least_permissions_are_those_that_requests_needed(
     assert 'the verb "escalate" on roles' in escalate
     assert {each.namespace for each in used.everywhere() if not each.name} == {""}
     assert recorded_permissions(plane.audit.events, "stranger").permissions == []
+
+
+def test_definitions_are_granted_by_name_however_many_there_are() -> None:
+    """Who may change all of them, or all configurations of webhooks, may do everything in the cluster."""
+    group, resource = "apiextensions.k8s.io", "customresourcedefinitions"
+    requests = [
+        AuditFileRequest("operator", verb, group, resource, "", "", name, is_apply=False)
+        for name in ("cats.example.com", "dogs.example.com")
+        for verb in ("watch", "patch")
+    ]
+    assert recorded_permissions(requests, "operator").permissions == [
+        Permission(f"{group}/{resource}", "list", "patch", "watch", name=name)
+        for name in ("cats.example.com", "dogs.example.com")
+    ]
 
 
 async def test_what_was_refused_is_needed(embedded_control_plane: EmbeddedControlPlane) -> None:

@@ -27,7 +27,7 @@ def recorded(client: Client, user: str) -> Iterator[None]:
         yield
         return
     # A server's own understanding of paths; it is not imported by runs that do not record.
-    from kubewright.controlplane.embedded.endpoints.request import parse_query, parse_target
+    from kubewright.controlplane.embedded.endpoints.request import parse_query, parse_target, requested_name
 
     found: dict[AuditFileRequest, None] = {}
 
@@ -42,7 +42,7 @@ def recorded(client: Client, user: str) -> Iterator[None]:
             resource=target.resource,
             subresource=target.subresource,
             namespace=target.namespace,
-            name=target.name,
+            name=requested_name(target, parameters),
             is_apply=target.verb == "patch" and "force" in parameters.values,
         )
         if request.resource:

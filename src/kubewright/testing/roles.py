@@ -32,8 +32,16 @@ _TIMEOUT = 60.0
 
 # Every authenticated user may create these.
 _FOR_ALL = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"})
-# Addressed by names that do not change, and too much to grant all of.
-_NAMED = frozenset({("coordination.k8s.io", "leases"), ("", "secrets")})
+# Too much to grant all of. A program may have one of the first by a name that does not change, or many by any names.
+_NAMED_ALONE = frozenset({("coordination.k8s.io", "leases"), ("", "secrets")})
+# Those that it extends the API with.
+_NAMED = frozenset(
+    {
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+    }
+)
 _CHANGES = frozenset({"create", "update", "patch"})
 # Checked when roles and bindings are written.
 _UNSEEN = frozenset({"bind", "escalate"})
@@ -127,13 +135,14 @@ def recorded_permissions(requests: Iterable[AuditedRequest], user: str) -> Recor
     """The least permissions that the user needed for its requests, refused ones included.
 
     `list` comes with every `watch`, which begins again with one; `create` with every apply, and `patch` with every
-    event that is created. Names are kept where a Lease or a Secret was the only one.
+    event that is created. Names are kept of definitions and of configurations of webhooks, and of a Lease or a Secret
+    that was the only one.
     """
     found: set[Grant] = set()
     for request in requests:
         if request.user == user and request.resource and request.resource not in _FOR_ALL:
             resource = ResourceName(request.group, request.resource, request.subresource)
-            is_named = (request.group, request.resource) in _NAMED and request.verb != "create"
+            is_named = (request.group, request.resource) in _NAMED | _NAMED_ALONE and request.verb != "create"
             name = request.name if is_named else ""
             for verb in _verbs(request):
                 found.add(Grant(request.namespace, request.group, resource.path, verb, name))
@@ -143,8 +152,10 @@ def recorded_permissions(requests: Iterable[AuditedRequest], user: str) -> Recor
             names[grant.namespace, grant.group, grant.resource].add(grant.name)
     verbs: defaultdict[tuple[str, str, str, str], set[str]] = defaultdict(set)
     for grant in found:
-        is_only = len(names[grant.namespace, grant.group, grant.resource]) <= 1
-        verbs[grant.namespace, grant.group, grant.resource, grant.name if is_only else ""].add(grant.verb)
+        is_kept = (
+            len(names[grant.namespace, grant.group, grant.resource]) <= 1 or (grant.group, grant.resource) in _NAMED
+        )
+        verbs[grant.namespace, grant.group, grant.resource, grant.name if is_kept else ""].add(grant.verb)
     permissions = [
         Permission(f"{group}/{resource}", *sorted(used), namespace=namespace, name=name)
         for (namespace, group, resource, name), used in sorted(verbs.items())

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
 from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer, quoted
-from kubewright.controlplane.embedded.apimachinery.status import bad_request
+from kubewright.controlplane.embedded.apimachinery.selectors import parse_field_selector
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get", "DELETE": "delete"}
 # What follows a namespace's name is a resource in it, unless it is one of the namespace's own subresources.
@@ -110,3 +111,13 @@ def parse_target(method: str, raw_path: str, query: QueryParameters) -> Target:
         elif verb == "delete":
             verb = "deletecollection"
     return Target(path, verb, group, version, resource, subresource, namespace, name, "/".join(steps[3:]))
+
+
+def requested_name(target: Target, query: QueryParameters) -> str:
+    """A list or watch of one object by its name is as good as naming it: rules for single names allow it."""
+    if target.verb not in ("list", "watch") or target.name:
+        return target.name
+    try:
+        return parse_field_selector(query.text("fieldSelector")).exact("metadata.name") or ""
+    except StatusError:
+        return ""  # refused later, with its reason

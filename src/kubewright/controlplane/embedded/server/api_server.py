@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 from kubewright.controlplane.embedded.admission.pods import AccountMissing
 from kubewright.controlplane.embedded.apimachinery.decoding import MAX_BODY_SIZE, too_large
-from kubewright.controlplane.embedded.apimachinery.selectors import parse_field_selector
 from kubewright.controlplane.embedded.apimachinery.status import (
     StatusError,
     bad_request,
@@ -27,7 +26,13 @@ from kubewright.controlplane.embedded.auth.impersonation import Impersonator
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.endpoints.discovery import discovery_response
 from kubewright.controlplane.embedded.endpoints.nonresource import NonResourceEndpoints
-from kubewright.controlplane.embedded.endpoints.request import QueryParameters, Target, parse_query, parse_target
+from kubewright.controlplane.embedded.endpoints.request import (
+    QueryParameters,
+    Target,
+    parse_query,
+    parse_target,
+    requested_name,
+)
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, failure
 from kubewright.controlplane.embedded.http.negotiation import check_representation, negotiate
 from kubewright.controlplane.embedded.http.presentation import presented
@@ -124,7 +129,8 @@ class APIServer:
         if warnings:
             response.headers += [("Warning", value) for value in warning_headers(warnings)]
         now = self.services.clock()
-        self.audit.record(AuditEvent.of(request, target, user, response.status, now, annotations))
+        named = replace(target, name=requested_name(target, query))
+        self.audit.record(AuditEvent.of(request, named, user, response.status, now, annotations))
         if response.stream is not None:
             if is_refreshed:
                 response.stream = self.readers.through(response.stream, target)
@@ -183,7 +189,8 @@ class APIServer:
         if not parsed.target.resource:
             return self._non_resource(request, parsed)
         target = parsed.target
-        self.services.authorizer.require(Attributes.of(target, parsed.user)._replace(name=_requested_name(parsed)))
+        name = requested_name(target, parsed.query)
+        self.services.authorizer.require(Attributes.of(target, parsed.user)._replace(name=name))
         if not self.catalog.serves(target.group, target.version):
             if self.catalog.is_built_in(target.group):
                 raise no_such_resource()
@@ -246,16 +253,6 @@ class APIServer:
         if request.method != "GET" and not is_list_of_groups:
             raise no_such_method()
         return presented(found, request, parsed.query)
-
-
-def _requested_name(parsed: _ParsedRequest) -> str:
-    """A list or watch of one object by its name is as good as naming it: rules for single names allow it."""
-    if parsed.target.verb not in ("list", "watch") or parsed.target.name:
-        return parsed.target.name
-    try:
-        return parse_field_selector(parsed.query.text("fieldSelector")).exact("metadata.name") or ""
-    except StatusError:
-        return ""  # refused later, with its reason
 
 
 def _page_not_found() -> HTTPResponse:
