@@ -17,7 +17,7 @@ from .commit import discard_commits, is_open, sync_commit
 from .content import ensure_content, sync_volumes
 from .context import SYNCED, DevboxContext
 from .names import SPEC_HASH
-from .parts import find_part, is_part
+from .parts import find_part, is_part, take_over
 from .pod_metadata import follow
 from .pod_spec import pod_of
 from .types import Devbox
@@ -72,7 +72,7 @@ async def _keep(context: DevboxContext, found: Pod) -> None:
         await _delete(context, found, "it has not started, and the Devbox has changed")
     else:
         follow(found.metadata, pod_of(devbox, context.committer, context.options).metadata)
-        set_controller_reference(devbox, found)
+        await take_over(context, found)
         await context.client.patch(found)
         if not found.spec.node_name:
             await ensure_content(context)  # a claim is not protected before the pod that mounts it has a node

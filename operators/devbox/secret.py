@@ -25,7 +25,7 @@ from .names import (
     PUBLIC_KEY,
     metadata_of,
 )
-from .parts import find_part
+from .parts import find_part, take_over
 from .ssh_keys import key_pair_of, new_key_pair
 from .types import Devbox
 
@@ -41,10 +41,11 @@ async def secret(context: DevboxContext) -> Done:
     wanted = found if found is not None else Secret(metadata=metadata_of(devbox, devbox.metadata.name), type="Opaque")
     is_readable = complete(wanted, devbox)
     wanted.metadata.labels |= metadata_of(devbox, "").labels
-    set_controller_reference(devbox, wanted)
     if found is not None:
+        await take_over(context, wanted)
         await context.client.patch(wanted)
     else:
+        set_controller_reference(devbox, wanted)
         await context.client.create(wanted)
         context.events.normal(devbox, "Created", f"Created secret {wanted.metadata.name}")
     return SYNCED if is_readable else _unreadable(context)

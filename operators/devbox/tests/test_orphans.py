@@ -113,6 +113,18 @@ async def test_parts_that_the_garbage_collector_has_orphaned_before_the_operator
 
 
 @virtual
+async def test_parts_that_are_seen_to_be_orphaned_before_the_deletion_of_their_devbox_stay() -> None:
+    """Watches of different kinds are not in order."""
+    async with running_world() as world:
+        await world.run()
+        await world.at_rest()
+        before = await parts(world)
+        world.plane.faults.silence_open_watches(lambda target: target.resource == "devboxes")
+        await delete(world, propagation="Orphan")
+        assert await parts(world) == {name: [] for name in before}
+
+
+@virtual
 async def test_a_part_whose_owner_is_removed_gets_it_again() -> None:
     async with running_world() as world:
         await world.run()
