@@ -102,10 +102,14 @@ class JobCommitter:
         return f"{PREFIX}{found.metadata.name}" if found is not None else None
 
     async def _find_job(self, devbox: Devbox) -> Job | None:
-        """The Job, also one that the cache does not show as it has lost its labels, while there is an attempt."""
-        key = ObjectKey(devbox.metadata.namespace, commit_of(devbox))
+        """The Job, also one that the cache does not show as it has lost its labels, while there may be an attempt.
+
+        A status that was lost has none: an earlier Job must not be taken for the next attempt.
+        """
+        key, status = ObjectKey(devbox.metadata.namespace, commit_of(devbox)), devbox.status
         found = await self.client.find(Job, key)
-        if found is None and devbox.status.content_id and devbox.status.record.commit_status != "Pending":
+        is_trying = any(each.commit_status in ("Committing", "Failed") for each in status.commit_records.values())
+        if found is None and (is_trying or devbox.spec.state in ("Stopped", "Shutdown")):
             found = await self.client.find(Job, key, consistency="live")
         return found
 

@@ -35,8 +35,9 @@ from kubewright.api.core.v1 import (
     ResourceQuotaSpec,
     Service,
 )
+from kubewright.api.markers import JSONObject
 from kubewright.client import MergePatch
-from kubewright.client.wait import Field, deleted
+from kubewright.client.wait import Field, condition, deleted
 from kubewright.patterns import get_condition, is_true
 from kubewright.testing import RecordedEvents, settled, virtual
 
@@ -399,3 +400,25 @@ async def test_a_job_that_has_lost_its_labels_is_still_the_commit_and_locks_no_u
             await world.admin.patch(Job, "it-commit", MergePatch({"metadata": {"labels": None}}))
             stopped = await world.reaches("Stopped", timeout=60)
             assert disks.missing(stopped.status.record.base_image.removeprefix("archive/")) == []
+
+
+@virtual
+async def test_a_job_that_has_ended_before_the_status_was_lost_is_not_the_next_commit() -> None:
+    """What was written after it would not be in its archive."""
+    async with running_world() as world:
+        with followed(world.plane) as disks:
+            running = await world.run()
+            world.plane.pods.where(labels=COMMITS).behave(run=30)
+            await world.set_state("Stopped")
+            await world.admin.wait_for(Job, "it-commit", Field("status.active").equals(1), timeout=LONG)
+            await world.kill()
+            await world.admin.patch(Job, "it-commit", MergePatch({"metadata": {"labels": None}}))
+            records: JSONObject = {running.status.content_id: {"commitStatus": "Pending"}}
+            await world.admin.status.patch(Devbox, "it", MergePatch({"status": {"commitRecords": records}}))
+            await world.set_state("Running")
+            await world.admin.wait_for(Job, "it-commit", condition("Complete"), timeout=LONG)
+            await world.start()
+            await world.reaches("Running")
+            disks.work()
+            await world.stop_and_run()
+            assert disks.problems == []

@@ -192,6 +192,17 @@ async def test_a_devbox_that_was_never_initialised_cannot_be_deleted() -> None:
 
 
 @virtual
+async def test_a_devbox_whose_commit_record_is_gone_cannot_be_deleted() -> None:
+    async with running_world() as world:
+        running = await world.run()
+        await world.kill()
+        await world.admin.status.patch(running, MergePatch({"status": {"commitRecords": None}}))
+        await world.admin.delete(running)
+        await world.start()
+        assert await world.admin.wait_for(running, deleted, timeout=60) is None
+
+
+@virtual
 async def test_the_finalizer_is_dropped_while_something_still_uses_the_content() -> None:
     async with running_world(nodes=2) as world:
         node = (await world.run()).status.node
