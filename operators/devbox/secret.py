@@ -43,7 +43,7 @@ async def secret(context: DevboxContext) -> Done:
     wanted.metadata.labels |= metadata_of(devbox, "").labels
     if found is not None:
         await take_over(context, wanted)
-        await context.client.patch(wanted)
+        await context.client.patch(wanted, lock=True)  # what is missing here may be there by now
     else:
         set_controller_reference(devbox, wanted)
         await context.client.create(wanted)
@@ -72,18 +72,21 @@ def _complete_keys(secret: Secret) -> bool:
     pair = new_key_pair() if is_missing else key_pair_of(private)
     if is_missing and pair is not None:
         secret.data[PRIVATE_KEY] = _encoded(pair.private)
-        secret.data[AUTHORIZED_KEYS] = _encoded(_without(_text(secret, AUTHORIZED_KEYS), public) + pair.public)
     if pair is not None and public.split()[:2] != pair.public.split():  # it may have a comment
+        lines = _text(secret, AUTHORIZED_KEYS).splitlines()
+        others = [line for line in lines if line.strip() and not _is_same(line, public, pair.public)]
+        if is_missing or any(_is_same(line, public) for line in lines):
+            secret.data[AUTHORIZED_KEYS] = _encoded("".join(f"{line}\n" for line in others) + pair.public)
         secret.data[PUBLIC_KEY] = _encoded(pair.public)
     if not _text(secret, AUTHORIZED_KEYS) and _text(secret, PUBLIC_KEY):
         secret.data[AUTHORIZED_KEYS] = secret.data[PUBLIC_KEY]
     return pair is not None
 
 
-def _without(authorized: str, public: str) -> str:
-    """The lines of other keys."""
-    others = [line for line in authorized.splitlines() if line.split()[:2] != public.split()[:2]]
-    return "".join(f"{line}\n" for line in others if line.strip())
+def _is_same(line: str, *keys: str) -> bool:
+    """Whether it is one of these public keys, whatever its comment."""
+    key = line.split()[:2]
+    return bool(key) and key in [each.split()[:2] for each in keys]
 
 
 def _unreadable(context: DevboxContext) -> Done:

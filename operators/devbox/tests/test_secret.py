@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64decode, b64encode
 
 import pytest
@@ -91,6 +92,18 @@ def test_keys_that_a_user_has_permitted_stay_permitted_when_the_private_key_is_m
     assert text(made, AUTHORIZED_KEYS).splitlines() == [other, text(made, PUBLIC_KEY)]
 
 
+@pytest.mark.parametrize("is_permitted", [True, False])
+def test_a_private_key_that_a_user_replaces_is_permitted_in_the_place_of_the_one_before(
+    made: Secret, is_permitted: bool
+) -> None:
+    pair, other = new_key_pair(), f"{new_key_pair().public} me@home"
+    made.data[AUTHORIZED_KEYS] = encoded(f"{text(made, PUBLIC_KEY)} it\n\n{other}" if is_permitted else other)
+    made.data[PRIVATE_KEY] = encoded(pair.private)
+    complete(made, devbox())
+    assert text(made, AUTHORIZED_KEYS).splitlines() == ([other, pair.public] if is_permitted else [other])
+    assert text(made, PUBLIC_KEY) == pair.public
+
+
 @pytest.mark.parametrize("private", ["bm8=", "/////w==", "passphrase"])
 @pytest.mark.parametrize("has_public", [True, False])
 def test_a_private_key_that_cannot_be_read_is_never_replaced(made: Secret, private: str, has_public: bool) -> None:
@@ -176,6 +189,22 @@ async def test_a_private_key_that_cannot_be_read_is_reported_until_it_is_removed
         await world.admin.patch(Secret, "it", MergePatch({"data": {PRIVATE_KEY: None}}))
         await world.admin.wait_for(Devbox, "it", condition("Ready"), timeout=60)
         assert key_pair_of(text(await world.admin.get(Secret, "it"), PRIVATE_KEY)) is not None
+
+
+@virtual
+async def test_a_private_key_that_is_put_there_while_another_one_is_made_is_kept() -> None:
+    async with running_world() as world:
+        await world.run()
+        await world.at_rest()
+        world.plane.faults.delay(lambda target: (target.verb, target.resource) == ("patch", "secrets"), 5)
+        secret = await world.admin.get(Secret, "it")
+        del secret.data[PRIVATE_KEY]
+        secret = await world.admin.update(secret)
+        await asyncio.sleep(1)
+        mine = secret.data[PRIVATE_KEY] = encoded(new_key_pair().private)
+        await world.admin.update(secret)
+        await world.at_rest()
+        assert (await world.admin.get(Secret, "it")).data[PRIVATE_KEY] == mine
 
 
 @virtual
