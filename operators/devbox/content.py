@@ -148,12 +148,19 @@ async def sync_volumes(context: DevboxContext) -> None:
     labels = {**labels_of(devbox.metadata.name), ROLE: [CONTENT, ARCHIVE]}
     claims = await context.client.list(PersistentVolumeClaim, namespace=devbox.metadata.namespace, labels=labels)
     for found in claims:
-        if is_part(devbox, found) and found.metadata.deletion_timestamp is None:
+        if is_volume(devbox, found) and found.metadata.deletion_timestamp is None:
             if _is_committed(devbox, found):
                 await context.client.delete(found, uid=found.metadata.uid, missing_ok=True)
                 context.events.normal(devbox, "Released", f"Released the volume {found.metadata.name}: it is committed")
             else:
                 await adopt(context, found)
+
+
+def is_volume(devbox: Devbox, found: PersistentVolumeClaim) -> bool:
+    """Whether it is what its labels say, and not a copy that somebody has made of such a volume, labels and all."""
+    labels = found.metadata.labels
+    name = claim_of(devbox, labels.get(CONTENT_ID, ""), labels.get(ROLE, ""))
+    return found.metadata.name == name and is_part(devbox, found)
 
 
 def _is_committed(devbox: Devbox, found: PersistentVolumeClaim) -> bool:
@@ -162,14 +169,19 @@ def _is_committed(devbox: Devbox, found: PersistentVolumeClaim) -> bool:
     return labels[ROLE] == CONTENT and record is not None and record.commit_status == "Success"
 
 
+async def volumes(client: CachedClient, devbox: Devbox, *roles: str) -> list[PersistentVolumeClaim]:
+    """The claims of these roles, as the server has them."""
+    labels, namespace = {**labels_of(devbox.metadata.name), ROLE: roles}, devbox.metadata.namespace
+    claims = await client.list(PersistentVolumeClaim, namespace=namespace, labels=labels, consistency="live")
+    return [each for each in claims if is_volume(devbox, each)]
+
+
 async def newest_claim(client: CachedClient, devbox: Devbox, role: str) -> PersistentVolumeClaim | None:
-    """The claim of that role that was made last and is not being deleted, as the server has it.
+    """The claim of that role that was made last and is not being deleted.
 
     A cache that is behind would have a Devbox whose status was lost begin without its content.
     """
-    labels, namespace = {**labels_of(devbox.metadata.name), ROLE: role}, devbox.metadata.namespace
-    claims = await client.list(PersistentVolumeClaim, namespace=namespace, labels=labels, consistency="live")
-    there = [each for each in claims if is_part(devbox, each) and each.metadata.deletion_timestamp is None]
+    there = [each for each in await volumes(client, devbox, role) if each.metadata.deletion_timestamp is None]
     return max(there, key=_created, default=None)
 
 

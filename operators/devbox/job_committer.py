@@ -41,7 +41,7 @@ class JobCommitter:
 
     def reference(self, devbox: Devbox, content_id: str) -> str:
         """See `Committer`."""
-        return f"{PREFIX}{claim_of(devbox, content_id)}-archive"
+        return f"{PREFIX}{claim_of(devbox, content_id, ARCHIVE_ROLE)}"
 
     def is_commit(self, devbox: Devbox, reference: str) -> bool:
         """See `Committer`."""

@@ -65,6 +65,7 @@ def commit_of(devbox: Object) -> str:
     return f"{devbox.metadata.name}{COMMIT_SUFFIX}"
 
 
-def claim_of(devbox: Object, content_id: str) -> str:
-    """The name of the claim of the volume with a content."""
-    return f"{devbox.metadata.name}-{content_id}"
+def claim_of(devbox: Object, content_id: str, role: str = CONTENT) -> str:
+    """The name of the claim of the volume with a content, or of that with its archive."""
+    name = f"{devbox.metadata.name}-{content_id}"
+    return name if role == CONTENT else f"{name}-{role}"

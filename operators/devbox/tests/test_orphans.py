@@ -147,16 +147,25 @@ async def test_a_part_whose_owner_is_removed_gets_it_again() -> None:
 
 
 @virtual
-async def test_a_volume_that_the_operator_has_not_made_is_not_adopted() -> None:
+async def test_a_volume_that_the_operator_has_not_made_is_neither_adopted_nor_released() -> None:
+    """Those who copy a claim copy its labels, too."""
     async with running_world() as world:
         running = await world.run()
-        found = await world.admin.get(PersistentVolumeClaim, f"it-{running.status.content_id}")
-        labels = {name: value for name, value in found.metadata.labels.items() if name != ROLE}
-        await world.admin.create(claim(running, Options(), ObjectMeta(name="mine", namespace="default", labels=labels)))
-        await world.set_state("Paused")
-        await world.reaches("Paused")
+        content = f"it-{running.status.content_id}"
+        found = await world.admin.get(PersistentVolumeClaim, content)
+        unlabelled = {name: value for name, value in found.metadata.labels.items() if name != ROLE}
+        for name, labels in (("mine", unlabelled), ("copy", found.metadata.labels)):
+            metadata = ObjectMeta(name=name, namespace="default", labels=labels)
+            await world.admin.create(claim(running, Options(), metadata))
+        await world.set_state("Stopped")
+        await world.reaches("Stopped")
+        # Labels do not make another volume of it.
+        relabelled = MergePatch({"metadata": {"labels": {ROLE: CONTENT}}})
+        await world.admin.patch(PersistentVolumeClaim, f"{content}-archive", relabelled)
         await world.at_rest()
+        assert await world.claims() == sorted(("copy", f"{content}-archive", "mine"))
         assert (await parts(world))["PersistentVolumeClaim mine"] == []
+        assert (await parts(world))["PersistentVolumeClaim copy"] == []
 
 
 @virtual
