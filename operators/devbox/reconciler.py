@@ -11,9 +11,9 @@ from kubewright.patterns import NotYet, ObjectReconciler, Pipeline, set_conditio
 
 from .commit import add_record
 from .committer import Committer
-from .content import newest_claim
+from .content import newest_claim, volumes
 from .context import DevboxContext
-from .names import BASE_IMAGE, CONTENT, CONTENT_ID, FINALIZER
+from .names import ARCHIVE, BASE_IMAGE, CONTENT, CONTENT_ID, FINALIZER
 from .network import network
 from .options import Options
 from .parts import is_controlled, is_part
@@ -85,7 +85,9 @@ class DevboxReconciler(ObjectReconciler[Devbox]):
         if _ORPHAN in devbox.metadata.finalizers:
             return True
         found = await self.client.find(Secret, devbox.key, consistency="live")
-        return found is not None and is_part(devbox, found) and not is_controlled(devbox, found)
+        secrets = [found] if found is not None and is_part(devbox, found) else []
+        parts = [*secrets, *await volumes(self.client, devbox, CONTENT, ARCHIVE)]
+        return any(not is_controlled(devbox, each) for each in parts)
 
     def is_observed(self, devbox: Devbox) -> bool:
         """A generation is observed when its state is reached."""

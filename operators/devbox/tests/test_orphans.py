@@ -96,6 +96,24 @@ async def test_images_of_a_devbox_that_is_deleted_with_its_parts_orphaned_stay()
 
 
 @virtual
+async def test_archives_that_were_orphaned_stay_although_the_secret_is_gone() -> None:
+    async with running_world() as world:
+        await world.run()
+        await world.set_state("Stopped")
+        await world.reaches("Stopped")
+        await world.at_rest()
+        archives = await world.claims()
+        await world.kill()
+        await world.admin.delete(Secret, "it")
+        await world.admin.delete(Devbox, "it", propagation="Orphan")
+        await asyncio.sleep(60)
+        await world.start()
+        assert await world.admin.wait_for(Devbox, "it", deleted, timeout=60) is None
+        await asyncio.sleep(60)
+        assert await world.claims() == archives
+
+
+@virtual
 async def test_parts_that_the_garbage_collector_has_orphaned_before_the_operator_saw_it_stay() -> None:
     registry = InMemoryRegistry()
     async with running_world(committer=InMemoryCommitter(registry)) as world:
