@@ -6,8 +6,12 @@ import re
 from collections.abc import Mapping
 
 _IDENTIFIER = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-_KEPT_BY_SHELLS = {"BASHOPTS", "BASH_VERSINFO", "EUID", "OPTIND", "PPID", "SHELLOPTS", "UID"}
-"""Assigning to these ends a shell: bash has them read-only, also as `sh`, and OPTIND takes but numbers."""
+_READ_ONLY = {"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"}
+_NUMBERS = {"HISTCMD", "OPTIND", "RANDOM", "SRANDOM"}
+_KEPT_BY_SHELLS = _READ_ONLY | _NUMBERS
+"""Assigning to these ends a shell: bash has some read-only, also as `sh`, and others take but numbers. What else is
+assigned to them is evaluated, with the commands that are in it.
+"""
 
 
 def env_profile(variables: Mapping[str, str]) -> str:

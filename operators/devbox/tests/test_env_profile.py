@@ -79,7 +79,10 @@ def test_values_that_no_process_can_have_are_left_out() -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_variables_that_a_shell_keeps_for_itself_do_not_end_a_login(shell: str, tmp_path: Path) -> None:
-    """They are read-only in a bash that is called sh, as on many images: the first one ended the shell."""
+    """They are read-only in a bash that is called sh, as on many images: the first one ended the shell.
+
+    To those that are numbers it assigns what their value evaluates to, and runs the commands in that.
+    """
     kept = subprocess.run(
         ["bash", "--posix", "-c", "readonly -p"],
         check=True,
@@ -87,6 +90,7 @@ def test_variables_that_a_shell_keeps_for_itself_do_not_end_a_login(shell: str, 
         text=True,
         env={"PATH": "/usr/bin:/bin"},
     )
-    names = ["UID", "OPTIND", *re.findall(r"(\w+)=", kept.stdout)]
-    profile = env_profile({**dict.fromkeys(names, "value"), "LAST": "there"})
+    names = ["UID", "HISTCMD", "OPTIND", "RANDOM", "SRANDOM", *re.findall(r"(\w+)=", kept.stdout)]
+    profile = env_profile({**dict.fromkeys(names, "PATH[$(touch owned)]"), "LAST": "there"})
     assert exported(shell, profile, ["LAST"], tmp_path, POSIXLY_CORRECT="1") == {"LAST": "there"}
+    assert [path.name for path in tmp_path.iterdir()] == ["env-profile.sh"]
