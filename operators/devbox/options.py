@@ -13,7 +13,7 @@ class Options(Model):
 
     storage_class: Annotated[str, Meta(description="the class of volumes (default: that of the cluster)")] = ""
     storage_size: Annotated[str, Meta(description="the size of volumes of a Devbox without a storageLimit")] = "10Gi"
-    archive_image: Annotated[str, Meta(description="an image with sh, tar and gzip")] = "busybox:1.37"
+    archive_image: Annotated[str, Meta(description="an image with sh, tar, gzip and mktemp")] = "busybox:1.37"
     commit_timeout: Annotated[timedelta, Meta(description="how long one attempt to commit may take")] = timedelta(
         hours=1
     )

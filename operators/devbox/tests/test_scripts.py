@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -151,6 +152,25 @@ def test_a_commit_that_fails_leaves_content_and_earlier_archive_as_they_are(volu
     assert failed.returncode != 0
     assert (volumes.archive / "content.tar.gz").read_bytes() == archived
     assert tree(volumes.project) == before
+
+
+def test_what_another_commit_has_begun_is_not_taken_for_the_archive(volumes: Volumes, tmp_path: Path) -> None:
+    """As when a Job was deleted without its pod: the next one begins while that ends."""
+    volumes.seed()
+    fill(volumes.project)
+    half, whole = tmp_path / "half", tmp_path / "whole"
+    begin_another = f'PATH="{half}:$PATH" {volumes.shell} -c "$ARCHIVE" it "$CONTENT" "$ARCHIVES" "$BASE" || true'
+    for directory, script in ((half, 'echo half > "$2"; kill $PPID'), (whole, f'tar "$@"\n{begin_another}')):
+        directory.mkdir()
+        (directory / "tar").write_text(f'#!/bin/sh\nPATH="${{PATH#{directory}:}}"\n{script}\n')
+        (directory / "tar").chmod(0o755)
+    paths = {"CONTENT": volumes.content, "ARCHIVES": volumes.archive, "BASE": volumes.base}
+    env = {"PATH": f"{whole}:{os.environ['PATH']}", "ARCHIVE": ARCHIVE, **{name: str(at) for name, at in paths.items()}}
+    command = [volumes.shell, "-c", ARCHIVE, "it", *map(str, paths.values())]
+    assert subprocess.run(command, check=False, capture_output=True, env=env).returncode != 0
+    assert not (volumes.archive / "content.tar.gz").exists()
+    volumes.commit()
+    assert [path.name for path in volumes.archive.iterdir()] == ["content.tar.gz"]
 
 
 def test_an_archive_that_cannot_be_read_leaves_the_content_incomplete(volumes: Volumes) -> None:
