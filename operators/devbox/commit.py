@@ -74,7 +74,8 @@ async def _begin(context: DevboxContext) -> None:
 def _attempt(context: DevboxContext) -> None:
     """Claim the content for the commit; that begins when the claim is stored."""
     record = context.object.status.record
-    record.commit_status, record.update_time, record.attempts = "Committing", now(), record.attempts + 1
+    record.commit_status, record.update_time, record.message = "Committing", now(), "it begins"
+    record.attempts += 1
     number = f", attempt {record.attempts}" if record.attempts > 1 else ""
     context.events.normal(context.object, "CommitStarted", f"Committing the content to {record.commit_image}{number}")
     context.reconcile_after(0)
@@ -83,7 +84,8 @@ def _attempt(context: DevboxContext) -> None:
 async def _commit(context: DevboxContext) -> None:
     devbox, record = context.object, context.object.status.record
     match await context.committer.commit(devbox):
-        case Committing(_, after):
+        case Committing(message, after):
+            record.message = message
             if after is not None:
                 context.reconcile_after(after)
         case CommitFailed(message):

@@ -13,7 +13,9 @@ from .types import Devbox
 
 
 class Committing(NamedTuple):
-    """The commit is under way. The operator asks again `after` so many seconds, or when one of its objects changes."""
+    """The commit is under way, and `message` says how far. The operator asks again `after` so many seconds, or when one
+    of its objects changes.
+    """
 
     message: str
     after: float | None = None

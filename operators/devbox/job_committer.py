@@ -11,7 +11,7 @@ from typing import Final
 from kubewright import AlreadyExists, CachedClient, KubernetesError, ObjectKey, ObjectMeta, set_controller_reference
 from kubewright.api import Object
 from kubewright.api.batch.v1 import Job, JobSpec
-from kubewright.api.core.v1 import Container, PersistentVolumeClaim, PodSpec, PodTemplateSpec, VolumeMount
+from kubewright.api.core.v1 import Container, PersistentVolumeClaim, Pod, PodSpec, PodTemplateSpec, VolumeMount
 from kubewright.patterns import get_condition, is_true
 
 from .committer import CommitFailed, CommitProgress, Committed, Committing
@@ -20,6 +20,7 @@ from .names import ARCHIVE as ARCHIVE_ROLE
 from .names import CONTENT_ID, NAME_LABEL, ROLE, claim_of, commit_of, labels_of, metadata_of
 from .options import Options
 from .parts import is_controlled, is_part
+from .pod import describe
 from .resources import ordinary_resources
 from .scripts import ARCHIVE, RESTORE
 from .types import Devbox
@@ -63,10 +64,13 @@ class JobCommitter:
         if is_true(job, "Failed"):
             failed = get_condition(job, "Failed")
             return CommitFailed(f"the Job {job.metadata.name} failed: {(failed and failed.message) or 'no message'}")
-        # Nothing tells about a Job that is hidden from the cache, or that the Devbox does not control any more.
+        waiting = await self._waiting(devbox)
+        # Nothing tells about pods, a Job that is hidden from the cache, or that the Devbox does not control any more.
         is_labelled = labels_of(devbox.metadata.name).items() <= job.metadata.labels.items()
-        after = None if is_labelled and is_controlled(devbox, job) else _POLL
-        return Committing(f"the Job {job.metadata.name} archives the content", after=after)
+        after = None if is_labelled and is_controlled(devbox, job) and not waiting else _POLL
+        name = job.metadata.name
+        message = f"the Job {name} waits for its pod: {waiting}" if waiting else f"the Job {name} archives the content"
+        return Committing(message, after=after)
 
     async def cancel(self, devbox: Devbox) -> bool:
         """See `Committer`: delete the Job, which is gone when its pods are."""
@@ -112,6 +116,12 @@ class JobCommitter:
         if found is None and (is_trying or devbox.spec.state in ("Stopped", "Shutdown")):
             found = await self.client.find(Job, key, consistency="live")
         return found
+
+    async def _waiting(self, devbox: Devbox) -> str:
+        """Why the pod of the Job does not run, as long as it does not. The cache shows only pods of Devboxes."""
+        labels = {NAME_LABEL: commit_of(devbox), CONTENT_ID: devbox.status.content_id}
+        pods = await self.client.list(Pod, namespace=devbox.metadata.namespace, labels=labels, consistency="live")
+        return next((describe(pod) for pod in pods if pod.status.phase == "Pending"), "")
 
     async def _begin(self, devbox: Devbox) -> CommitProgress:
         content_id, namespace = devbox.status.content_id, devbox.metadata.namespace

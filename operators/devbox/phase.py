@@ -55,7 +55,7 @@ def not_ready_reason(devbox: Devbox, pod: Pod | None) -> str:
     if record.commit_status == "Failed":
         return f"the content could not be committed: {record.message}"
     if record.commit_status == "Committing":
-        return f"the content is being committed to {record.commit_image}"
+        return f"the content is being committed to {record.commit_image}: {record.message}"
     if pod is None:
         return "there is no pod yet" if devbox.spec.state == "Running" else "the content is being released"
     if pod.metadata.deletion_timestamp is not None:
@@ -75,7 +75,7 @@ def _report_transition(devbox: Devbox) -> None:
 def _report_commit(context: DevboxContext) -> None:
     devbox, record = context.object, context.object.status.record
     if record.commit_status == "Committing":
-        message = f"the content is committed to {record.commit_image}, attempt {record.attempts}"
+        message = f"the content is committed to {record.commit_image}, attempt {record.attempts}: {record.message}"
         set_condition(devbox, "CommitInProgress", True, "CommitStarted", message)
     elif record.commit_status == "Failed":
         message = f"attempt {record.attempts} failed, the content is intact: {record.message}"

@@ -36,13 +36,18 @@ sync
 ARCHIVE: Final = """\
 set -eu
 # $1: the content volume; $2: the archive volume; $3: the archive that the content was to be restored from
-rm -f "$2/partial"
-if [ -e "$1/.complete" ]; then tar -czf "$2/partial" -C "$1/project" .
-elif [ -e "$3/content.tar.gz" ]; then cp "$3/content.tar.gz" "$2/partial"
-else exit 0
+rm -f "$2"/partial*
+if [ ! -e "$1/.complete" ] && [ ! -e "$3/content.tar.gz" ]; then exit 0; fi
+partial="$(mktemp "$2/partial.XXXXXX")"
+if [ -e "$1/.complete" ]; then tar -czf "$partial" -C "$1/project" .
+else cp "$3/content.tar.gz" "$partial"
 fi
 sync
-mv "$2/partial" "$2/content.tar.gz"
+mv "$partial" "$2/content.tar.gz"
 sync
 """
-"""A content that was never made is what it was to be made from: that archive, or nothing, which is the image."""
+"""A content that was never made is what it was to be made from: that archive, or nothing, which is the image.
+
+Of two that archive at once, as when the Job of one was deleted without its pod, neither takes what the other has begun
+for its own.
+"""

@@ -126,7 +126,7 @@ class CommitRecord(Model):
     attempts: int = 0
     """How often it was tried to commit the content since it last ran."""
     message: str = ""
-    """Why the last attempt failed."""
+    """How far the attempt is, or why it failed."""
 
 
 class NetworkStatus(Model):

@@ -94,6 +94,15 @@ async def test_a_commit_is_given_up_after_the_last_attempt_and_the_devbox_can_ru
         pulls = world.plane.pods.where(labels=COMMITS).behave(failed_pulls=inf)
         content_id = (await world.read()).status.content_id
         await world.set_state("Shutdown")
+        waiting = Field("status.conditions").satisfies(lambda conditions: "ImagePull" in str(conditions), "say so")
+        found = await world.admin.wait_for(Devbox, "it", waiting, timeout=20)
+        assert found is not None
+        reported = get_condition(found, "CommitInProgress")
+        assert reported is not None
+        assert reported.message.startswith(
+            f"the content is committed to archive/it-{content_id}-archive, attempt 1: "
+            "the Job it-commit waits for its pod: "
+        )
         await asyncio.sleep(300)
         await settled(world.manager, quiet=60, timeout=LONG)
         found = await world.read()
