@@ -13,7 +13,9 @@ class Options(Model):
 
     storage_class: Annotated[str, Meta(description="the class of volumes (default: that of the cluster)")] = ""
     storage_size: Annotated[str, Meta(description="the size of volumes of a Devbox without a storageLimit")] = "10Gi"
-    archive_image: Annotated[str, Meta(description="an image with sh, tar, gzip and mktemp")] = "busybox:1.37"
+    archive_image: Annotated[str, Meta(min_length=1, description="an image with sh, tar, gzip and mktemp")] = (
+        "busybox:1.37"
+    )
     commit_timeout: Annotated[timedelta, Meta(description="how long one attempt to commit may take")] = timedelta(
         hours=1
     )
@@ -35,9 +37,11 @@ class Options(Model):
         """Raise an error that names the option whose value cannot be used."""
         for name in ("storage_size", "ephemeral_storage", "max_ephemeral_storage", "ephemeral_storage_request"):
             try:
-                Quantity(getattr(self, name))
+                amount = Quantity(getattr(self, name))
             except ValueError as error:
                 raise KubernetesError(f"--{name.replace('_', '-')}: {error}") from None
+            if amount <= Quantity(0):
+                raise KubernetesError(f"--{name.replace('_', '-')} is {amount}: expected more than 0")
         for name in ("commit_timeout", "commit_retry"):
             if getattr(self, name) < timedelta(seconds=1):
                 raise KubernetesError(f"--{name.replace('_', '-')} is {getattr(self, name)}: expected at least 1s")

@@ -119,6 +119,7 @@ def test_a_pod_of_another_spec_has_another_hash(made: Devbox) -> None:
     ("options", "problem"),
     [
         (Options(storage_size="lots"), "--storage-size: 'lots' is not a quantity"),
+        (Options(storage_size="-5Gi"), "--storage-size is -5Gi: expected more than 0"),
         (Options(max_ephemeral_storage=""), "--max-ephemeral-storage"),
         (Options(commit_retry=timedelta(0)), "--commit-retry is 0:00:00: expected at least 1s"),
     ],
