@@ -17,7 +17,7 @@ from .commit import discard_commits, is_open, sync_commit
 from .content import ensure_content, sync_volumes
 from .context import SYNCED, DevboxContext
 from .names import SPEC_HASH
-from .parts import find_part, is_part, take_over
+from .parts import find_part, is_controlled, is_part, take_over
 from .pod_metadata import follow
 from .pod_spec import pod_of
 from .types import Devbox
@@ -55,6 +55,8 @@ async def sync_pod(context: DevboxContext) -> None:
     elif found.metadata.deletion_timestamp is None:
         await _keep(context, found)
     context.pod = await _find_pod(context)
+    if context.pod is not None and not is_controlled(devbox, context.pod):
+        context.reconcile_after(_HIDDEN)  # nothing tells when it is gone
 
 
 async def _keep(context: DevboxContext, found: Pod) -> None:

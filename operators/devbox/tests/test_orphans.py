@@ -81,6 +81,19 @@ def test_a_devbox_that_is_deleted_with_its_parts_orphaned_and_made_again_has_all
 
 
 @virtual
+async def test_a_pod_that_was_orphaned_ends_when_its_devbox_is_made_again_in_another_state() -> None:
+    async with running_world() as world:
+        with followed(world.plane) as disks:
+            await world.run()
+            disks.work()
+            await delete(world, propagation="Orphan")
+            await world.create(devbox(state="Stopped"))
+            stopped = await world.reaches("Stopped", timeout=120)
+            assert await world.pod() is None
+            assert disks.missing(stopped.status.record.base_image.removeprefix("archive/")) == []
+
+
+@virtual
 async def test_images_of_a_devbox_that_is_deleted_with_its_parts_orphaned_stay() -> None:
     registry = InMemoryRegistry()
     async with running_world(committer=InMemoryCommitter(registry)) as world:
