@@ -55,8 +55,7 @@ async def sync_pod(context: DevboxContext) -> None:
     elif found.metadata.deletion_timestamp is None:
         await _keep(context, found)
     context.pod = await _find_pod(context)
-    if context.pod is not None and not is_controlled(devbox, context.pod):
-        context.reconcile_after(_HIDDEN)  # nothing tells when it is gone
+    _follow_end(context, context.pod)
 
 
 async def _keep(context: DevboxContext, found: Pod) -> None:
@@ -96,6 +95,13 @@ async def _create(context: DevboxContext) -> None:
 async def _delete(context: DevboxContext, found: Pod, why: str) -> None:
     await context.client.delete(found, uid=found.metadata.uid, missing_ok=True)
     context.events.normal(context.object, "Deleted", f"Deleted pod {found.metadata.name}: {why}")
+    _follow_end(context, found)
+
+
+def _follow_end(context: DevboxContext, found: Pod | None) -> None:
+    """Nothing tells when a pod is gone that the Devbox does not control."""
+    if found is not None and not is_controlled(context.object, found):
+        context.reconcile_after(_HIDDEN)
 
 
 async def read_pod(context: DevboxContext) -> Pod | None:

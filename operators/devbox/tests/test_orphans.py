@@ -94,6 +94,19 @@ async def test_a_pod_that_was_orphaned_ends_when_its_devbox_is_made_again_in_ano
 
 
 @virtual
+async def test_a_pod_that_has_ended_without_its_owner_is_replaced() -> None:
+    async with running_world() as world:
+        await world.run()
+        await world.at_rest()
+        await world.kill()
+        ended = await world.running_pod()
+        await world.admin.patch(ended, MergePatch({"metadata": {"ownerReferences": None}}))
+        world.plane.pods.where(name="it").evict()
+        await world.start()
+        await world.running_pod(other_than=ended.metadata.uid)
+
+
+@virtual
 async def test_images_of_a_devbox_that_is_deleted_with_its_parts_orphaned_stay() -> None:
     registry = InMemoryRegistry()
     async with running_world(committer=InMemoryCommitter(registry)) as world:
