@@ -45,8 +45,9 @@ class JobCommitter:
         return f"{PREFIX}{claim_of(devbox, content_id, ARCHIVE_ROLE)}"
 
     def is_commit(self, devbox: Devbox, reference: str) -> bool:
-        """See `Committer`."""
-        return reference.startswith(PREFIX)
+        """See `Committer`. Images may begin like references do."""
+        begin, end = self.reference(devbox, "|").split("|")
+        return reference.startswith(begin) and reference.endswith(end)
 
     async def commit(self, devbox: Devbox) -> CommitProgress:
         """See `Committer`: create the Job, or read how far it is."""
@@ -86,7 +87,7 @@ class JobCommitter:
         base = devbox.status.record.base_image
         for container in (*pod.init_containers, *pod.containers):
             container.image = devbox.spec.image
-        if base.startswith(PREFIX):
+        if self.is_commit(devbox, base):
             mounts = [whole(), VolumeMount(name=_ARCHIVE, mount_path=_ARCHIVE_AT, read_only=True)]
             name = f"{devbox.metadata.name}-unpack"
             restore = self._container(devbox, name, RESTORE, MOUNTED_AT, _ARCHIVE_AT, mounts=mounts)
@@ -170,7 +171,7 @@ class JobCommitter:
         base, content_id = devbox.status.record.base_image, devbox.status.content_id
         mounts = [whole(read_only=True), VolumeMount(name=_ARCHIVE, mount_path=_ARCHIVE_AT)]
         volumes = [volume(VOLUME, claim_of(devbox, content_id)), volume(_ARCHIVE, archive)]
-        if base.startswith(PREFIX):
+        if self.is_commit(devbox, base):
             mounts.append(VolumeMount(name=_BASE, mount_path=_BASE_AT, read_only=True))
             volumes.append(volume(_BASE, base.removeprefix(PREFIX)))
         arguments = (MOUNTED_AT, _ARCHIVE_AT, _BASE_AT)
