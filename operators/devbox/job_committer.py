@@ -17,9 +17,9 @@ from kubewright.patterns import get_condition, is_true
 from .committer import CommitFailed, CommitProgress, Committed, Committing
 from .content import MOUNTED_AT, VOLUME, claim, newest_claim, script_container, volume, whole
 from .names import ARCHIVE as ARCHIVE_ROLE
-from .names import CONTENT_ID, NAME_LABEL, ROLE, claim_of, commit_of, labels_of, metadata_of
+from .names import CONTENT_ID, NAME_LABEL, ROLE, claim_of, commit_of, metadata_of
 from .options import Options
-from .parts import is_controlled, is_part
+from .parts import is_part, is_watched
 from .pod import describe
 from .resources import ordinary_resources
 from .scripts import ARCHIVE, RESTORE
@@ -67,8 +67,7 @@ class JobCommitter:
             return CommitFailed(f"the Job {job.metadata.name} failed: {(failed and failed.message) or 'no message'}")
         waiting = await self._waiting(devbox)
         # Nothing tells about pods, a Job that is hidden from the cache, or that the Devbox does not control any more.
-        is_labelled = labels_of(devbox.metadata.name).items() <= job.metadata.labels.items()
-        after = None if is_labelled and is_controlled(devbox, job) and not waiting else _POLL
+        after = None if is_watched(devbox, job) and not waiting else _POLL
         name = job.metadata.name
         message = f"the Job {name} waits for its pod: {waiting}" if waiting else f"the Job {name} archives the content"
         return Committing(message, after=after)

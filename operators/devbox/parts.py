@@ -55,8 +55,13 @@ def is_part(devbox: Devbox, found: Object) -> bool:
 
 
 def is_controlled(devbox: Devbox, found: Object) -> bool:
-    """Whether it goes with the Devbox, and its changes enqueue the Devbox."""
+    """Whether it goes with the Devbox."""
     return any(each.controller and each.uid == devbox.metadata.uid for each in found.metadata.owner_references)
+
+
+def is_watched(devbox: Devbox, found: Object) -> bool:
+    """Whether the cache shows it, and its changes enqueue the Devbox."""
+    return is_controlled(devbox, found) and labels_of(devbox.metadata.name).items() <= found.metadata.labels.items()
 
 
 async def adopt(context: DevboxContext, found: Object) -> None:

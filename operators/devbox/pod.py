@@ -17,7 +17,7 @@ from .commit import discard_commits, is_open, sync_commit
 from .content import ensure_content, sync_volumes
 from .context import SYNCED, DevboxContext
 from .names import SPEC_HASH
-from .parts import find_part, is_controlled, is_part, take_over
+from .parts import find_part, is_part, is_watched, take_over
 from .pod_metadata import follow
 from .pod_spec import pod_of
 from .types import Devbox
@@ -99,8 +99,8 @@ async def _delete(context: DevboxContext, found: Pod, why: str) -> None:
 
 
 def _follow_end(context: DevboxContext, found: Pod | None) -> None:
-    """Nothing tells when a pod is gone that the Devbox does not control."""
-    if found is not None and not is_controlled(context.object, found):
+    """Nothing tells when a pod is gone that has lost its labels or its owner."""
+    if found is not None and not is_watched(context.object, found):
         context.reconcile_after(_HIDDEN)
 
 
@@ -119,7 +119,6 @@ async def _find_pod(context: DevboxContext) -> Pod | None:
         found = await context.live.find(Pod, devbox.metadata.name, namespace=devbox.metadata.namespace)
         if found is None or not is_part(devbox, found):
             return None
-        context.reconcile_after(_HIDDEN)  # nothing tells when it is gone
     return found
 
 

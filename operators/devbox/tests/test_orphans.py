@@ -93,17 +93,20 @@ async def test_a_pod_that_was_orphaned_ends_when_its_devbox_is_made_again_in_ano
             assert disks.missing(stopped.status.record.base_image.removeprefix("archive/")) == []
 
 
-@virtual
-async def test_a_pod_that_has_ended_without_its_owner_is_replaced() -> None:
-    async with running_world() as world:
-        await world.run()
-        await world.at_rest()
-        await world.kill()
-        ended = await world.running_pod()
-        await world.admin.patch(ended, MergePatch({"metadata": {"ownerReferences": None}}))
-        world.plane.pods.where(name="it").evict()
-        await world.start()
-        await world.running_pod(other_than=ended.metadata.uid)
+@pytest.mark.parametrize("lost", ["labels", "ownerReferences"])
+def test_a_pod_that_has_ended_and_has_lost_its_labels_or_its_owner_is_replaced(lost: str) -> None:
+    async def main() -> None:
+        async with running_world() as world:
+            await world.run()
+            await world.at_rest()
+            await world.kill()
+            ended = await world.running_pod()
+            await world.admin.patch(ended, MergePatch({"metadata": {lost: None}}))
+            world.plane.pods.where(name="it").evict()
+            await world.start()
+            await world.running_pod(other_than=ended.metadata.uid)
+
+    run_virtual(main)
 
 
 @virtual
