@@ -188,6 +188,7 @@ async def test_deletions_have_their_finalizers_at_once(client: Client) -> None:
             namespace=client.namespace,
             resource_version=held.metadata.resource_version,
             fields={"metadata.name": held.metadata.name},
+            bookmarks=False,
         ) as events:
             await client.delete(held, propagation=propagation)
             first = await anext(aiter(events))

@@ -116,7 +116,8 @@ async def test_a_watch_that_is_cancelled_leaves_the_client_usable(client: Client
 
 async def test_a_deletion_shows_the_last_state_at_a_new_revision(client: Client) -> None:
     created = await client.create(config_map("a", x="1"))
-    async with client.watch(ConfigMap, labels=ALL, resource_version=created.metadata.resource_version) as events:
+    revision = created.metadata.resource_version
+    async with client.watch(ConfigMap, labels=ALL, resource_version=revision, bookmarks=False) as events:
         await client.delete(created)
         (event,) = await first(events, 1)
     assert (event.type, event.object.data) == ("DELETED", {"x": "1"})
@@ -154,7 +155,8 @@ async def test_objects_come_and_go_with_their_labels(client: Client) -> None:
 async def test_objects_come_and_go_with_their_fields(client: Client) -> None:
     names = [await client.create(config_map(name)) for name in "ab"]
     revision = names[0].metadata.resource_version
-    async with client.watch(ConfigMap, fields={"metadata.name": "b"}, resource_version=revision) as events:
+    fields = {"metadata.name": "b"}
+    async with client.watch(ConfigMap, fields=fields, resource_version=revision, bookmarks=False) as events:
         await client.delete(names[0])
         await client.delete(names[1])
         seen = await first(events, 2)
