@@ -7,7 +7,7 @@ from typing import TypeVar
 from kubewright import KubernetesError, set_controller_reference
 from kubewright.api import Object
 from kubewright.api.resources import resource_info
-from kubewright.patterns import NotYet
+from kubewright.patterns import check_adoption
 
 from .context import DevboxContext
 from .names import labels_of
@@ -42,7 +42,7 @@ async def ensure_part(context: DevboxContext, wanted: P) -> P:
     """`ensure` of a part."""
     found = await find_part(context, type(wanted), wanted.metadata.name)
     if found is not None:
-        await take_over(context, found)
+        await check_adoption(context.client, context.object, found)
     return await context.ensure(wanted)
 
 
@@ -72,14 +72,6 @@ async def adopt(context: DevboxContext, found: Object) -> None:
 
 
 async def take_over(context: DevboxContext, found: Object) -> None:
-    """Set the Devbox as the owner of a part that was found; who calls it writes that.
-
-    Not for a Devbox that is being deleted, as the server has it: with `--cascade=orphan` the garbage collector takes
-    the owner from the parts, which may be seen before the deletion is. Given it again, they would be deleted, too.
-    """
-    devbox = context.object
-    if not is_controlled(devbox, found):
-        there = await context.live.find(Devbox, devbox.key)
-        if there is None or there.metadata.uid != devbox.metadata.uid or there.metadata.deletion_timestamp is not None:
-            raise NotYet("the Devbox is being deleted")
-    set_controller_reference(devbox, found)
+    """Set the Devbox as the owner of a part that was found; who calls it writes that."""
+    await check_adoption(context.client, context.object, found)
+    set_controller_reference(context.object, found)

@@ -12,6 +12,7 @@ from typing import TypeVar
 from kubewright import CachedClient, Client, ObjectMeta
 from kubewright.api import Object
 from kubewright.cache import Cache
+from kubewright.patterns import check_adoption
 
 from .failures import NameTaken
 from .types import Wukong
@@ -78,6 +79,8 @@ async def find_child(client: Client, kind: type[C], name: str, wukong: Wukong) -
     found = await client.find(kind, name, namespace=wukong.metadata.namespace)
     if found is not None and not belongs_to(found, wukong) and not is_orphan(found, wukong):
         raise name_taken(found)
+    if found is not None:
+        await check_adoption(client, wukong, found)
     return found
 
 

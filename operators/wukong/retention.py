@@ -18,6 +18,7 @@ from typing import TypeVar
 from kubewright import set_controller_reference
 from kubewright.api import Object
 from kubewright.api.core.v1 import PersistentVolumeClaim
+from kubewright.patterns import check_adoption
 
 from .cdi import DataVolume
 from .children import (
@@ -92,7 +93,10 @@ async def find_restored(context: WukongContext, disk: str) -> str | None:
 
 async def owned(context: WukongContext, volume: V, disk: str | None = None) -> V:
     """A volume of this Wukong, with the owner and the labels that it is to have: see `own`."""
-    own(context.object, volume, disk)
+    wukong = context.object
+    if not is_retained(wukong) and wukong.metadata.deletion_timestamp is None:
+        await check_adoption(context.client, wukong, volume)
+    own(wukong, volume, disk)
     return await context.client.patch(volume)
 
 

@@ -6,7 +6,7 @@ from tests.patterns.parcels import Parcel, parcel
 from kubewright import AlreadyExists, Client, Conflict, Manager, ObjectMeta, partial
 from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.cache import CachedClient
-from kubewright.patterns import Context, create_or_update, ensure
+from kubewright.patterns import Context, NotYet, create_or_update, ensure
 from kubewright.testing import Install, RecordedEvents, Running, count_requests
 
 
@@ -80,6 +80,24 @@ async def test_a_child_that_another_owner_controls_is_refused_and_stays(
             await attempt
     child = await admin.get(ConfigMap, "settings", namespace=namespace)
     assert (child.metadata.owner_references, child.data) == ([owner.as_owner()], {"size": "1"})
+
+
+async def test_a_child_without_a_controller_is_adopted_unless_its_owner_is_being_deleted(
+    admin: Client, owner: Parcel, namespace: str
+) -> None:
+    """With --cascade=orphan a child may be seen without its owner before the owner is seen to be deleted."""
+    orphan = await admin.create(ConfigMap(metadata=ObjectMeta(name="settings", namespace=namespace)))
+    seen_before = await admin.get(owner)
+    owner.metadata.finalizers = ["example.com/held"]
+    await admin.delete(await admin.patch(owner))
+    for attempt in (ensure(admin, config("2"), owner=seen_before), _in_block(admin, seen_before)):
+        with pytest.raises(NotYet, match=f"the Parcel {namespace}/web is being deleted"):
+            await attempt
+    assert (await admin.get(orphan)).metadata.owner_references == []
+
+    other = await admin.create(parcel("other", namespace))
+    adopted = await ensure(admin, config("2"), owner=other)
+    assert adopted.object.metadata.owner_references == [other.as_owner()]
 
 
 async def _in_context(admin: Client, owner: Parcel) -> None:

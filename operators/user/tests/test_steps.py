@@ -322,6 +322,18 @@ async def test_the_rights_of_a_user_go_although_its_dependents_were_orphaned_bef
 
 
 @virtual
+async def test_a_workspace_that_is_orphaned_stays_although_the_deletion_is_seen_late() -> None:
+    async with site() as here:
+        user = await here.create()
+        here.plane.faults.silence_open_watches(lambda target: target.resource == "users")
+        await here.admin.delete(user, propagation="Orphan")
+        await here.admin.wait_for(user, deleted, timeout=7200)
+        await asyncio.sleep(60)
+        workspace = await here.admin.get(Namespace, "ns-alice")
+        assert (workspace.metadata.deletion_timestamp, workspace.metadata.owner_references) == (None, [])
+
+
+@virtual
 async def test_a_user_whose_name_was_taken_deletes_nothing_of_the_others() -> None:
     async with site() as here:
         foreign = await here.admin.create(Namespace(metadata=ObjectMeta(name="ns-alice")))

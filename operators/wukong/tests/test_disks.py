@@ -322,6 +322,17 @@ async def test_what_is_orphaned_stays_for_the_next_wukong_of_the_name() -> None:
 
 
 @virtual
+async def test_what_is_orphaned_stays_also_when_the_deletion_is_seen_late() -> None:
+    async with virtual_world() as world:
+        created = await world.running(disks=[world.disk("root", image=IMAGE), world.disk("data")])
+        before = await uids(world)
+        world.faults.silence_open_watches(lambda target: target.resource == "wukongs")
+        await world.client.delete(created, propagation="Orphan")
+        await world.client.wait_for(created, deleted, timeout=7200)
+        assert await uids(world) == before
+
+
+@virtual
 async def test_volumes_are_retained_when_that_is_said_at_last() -> None:
     async with virtual_world() as world:
         await world.running()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kubewright.patterns.audit import AuditRecord, AuditSink, EventAudit, FileAudit, LogAudit
-    from kubewright.patterns.children import Ensured, create_or_update, ensure
+    from kubewright.patterns.children import Ensured, check_adoption, create_or_update, ensure
     from kubewright.patterns.conditions import (
         get_condition,
         is_true,
@@ -52,6 +52,7 @@ __all__ = [
     "Step",
     "StepOutcome",
     "add_finalizer",
+    "check_adoption",
     "create_or_update",
     "ensure",
     "get_condition",
@@ -75,6 +76,7 @@ _MODULES = {
     ),
     "children": (
         "Ensured",
+        "check_adoption",
         "create_or_update",
         "ensure",
     ),

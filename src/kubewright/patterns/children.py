@@ -8,7 +8,8 @@
             secret.data["key"] = new_key()
 
 A child without a namespace is in that of its owner. An owner that the garbage collector would not find, and a second
-controller, are refused with a ValueError that says why (`set_controller_reference`).
+controller, are refused with a ValueError that says why (`set_controller_reference`). What is there without a controller
+is adopted, unless the owner is being deleted (`check_adoption`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from kubewright.cache import CachedClient
 from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists
 from kubewright.client.patch import patch_from
+from kubewright.patterns.not_yet import NotYet
 
 C = TypeVar("C", bound=Object)
 
@@ -53,6 +55,7 @@ async def ensure(client: Client, wanted: C, *, owner: Object | None = None, forc
     if before is not None and owner is not None:
         # Applied by one field manager, a reference would just replace the one to the other owner.
         check_controller(owner, before)
+        await check_adoption(client, owner, before)
     answer = await client.apply(wanted, force=force)
     if before is None or before.metadata.uid != answer.metadata.uid:
         return Ensured(answer, "created")
@@ -99,6 +102,8 @@ class create_or_update(Generic[C]):  # noqa: N801  # used as a function, in `asy
         if obj.key != self._key:
             raise ValueError(f"{obj.kind} {self._key} became {obj.key} in the block: create_or_update does not rename")
         if self._owner is not None:
+            if self._found:
+                await check_adoption(client, self._owner, obj)
             set_controller_reference(self._owner, obj)
         if self._found:
             self._conclude(await client.patch(obj))
@@ -112,6 +117,20 @@ class create_or_update(Generic[C]):  # noqa: N801  # used as a function, in `asy
     def _conclude(self, answer: C) -> None:
         is_same = answer.metadata.resource_version == self.object.metadata.resource_version
         self.object, self.outcome = answer, "unchanged" if is_same else "updated"
+
+
+async def check_adoption(client: Client, owner: Object, child: Object) -> None:
+    """Return when the object is controlled by its owner, or may be: the owner is there, and not being deleted.
+
+    The server is asked, as controllers of Kubernetes do. With `--cascade=orphan` the garbage collector takes the owner
+    from its objects, and a watch may report that before the deletion. Given it again, they would be deleted, too.
+    """
+    uid = owner.metadata.uid
+    if any(each.controller and each.uid == uid for each in child.metadata.owner_references):
+        return
+    there = await Client.find(client, owner)
+    if there is None or there.metadata.uid != uid or there.metadata.deletion_timestamp is not None:
+        raise NotYet(f"the {owner.kind} {owner.key} is being deleted")
 
 
 def _with_namespace(child: C, owner: Object | None) -> C:
