@@ -56,8 +56,8 @@ async def _restored(
     if found is not None:
         return _progress(found, name)
     done = wukong.status.restore
-    if done is not None and (done.snapshot, done.phase) == (name, "Succeeded"):
-        return done  # the object was deleted: a second restore would undo what was written since
+    if done is not None and done.snapshot == name and done.phase in ("Succeeded", "Failed"):
+        return done  # a second restore would undo what was written since
     snapshot = await client.find(WukongSnapshot, name, namespace=wukong.metadata.namespace)
     if snapshot is None:
         return RestoreStatus(snapshot=name, message="there is no such WukongSnapshot")

@@ -214,6 +214,14 @@ async def test_a_restore_that_kubevirt_refuses_has_failed_and_the_machine_has_no
         await world.settled()
         assert (await world.get()).status.phase == "Stopped"
         assert await world.warnings("RestoreFailed") == [f"The snapshot monday was not restored: {message}"]
+        world.faults.clear()
+        await world.change({"startStrategy": {"autoStart": True}})
+        await world.reaches("Running")
+        await world.change({"startStrategy": {"autoStart": False}})
+        await world.reaches("Stopped")
+        await world.settled()
+        assert await restored(world, "Failed") == message
+        assert await world.names(VirtualMachineRestore) == set(), "what was written since is not lost"
 
 
 @virtual
