@@ -47,7 +47,8 @@ class JobCommitter:
     def is_commit(self, devbox: Devbox, reference: str) -> bool:
         """See `Committer`. Images may begin like references do."""
         begin, end = self.reference(devbox, "|").split("|")
-        return reference.startswith(begin) and reference.endswith(end)
+        is_long_enough = len(reference) > len(begin) + len(end)
+        return is_long_enough and reference.startswith(begin) and reference.endswith(end)
 
     async def commit(self, devbox: Devbox) -> CommitProgress:
         """See `Committer`: create the Job, or read how far it is."""
@@ -113,7 +114,8 @@ class JobCommitter:
         key, status = ObjectKey(devbox.metadata.namespace, commit_of(devbox)), devbox.status
         found = await self.client.find(Job, key)
         is_trying = any(each.commit_status in ("Committing", "Failed") for each in status.commit_records.values())
-        if found is None and (is_trying or devbox.spec.state in ("Stopped", "Shutdown")):
+        is_stopping = devbox.spec.state in ("Stopped", "Shutdown") and status.state != devbox.spec.state
+        if found is None and (is_trying or is_stopping):
             found = await self.client.find(Job, key, consistency="live")
         return found
 

@@ -83,7 +83,9 @@ async def _create(context: DevboxContext) -> None:
     devbox = context.object
     # It may be there although the cache does not show it: without its labels, or just created.
     if (hidden := await find_part(context, Pod, devbox.metadata.name)) is not None:
-        await _keep(context, hidden)
+        if hidden.metadata.deletion_timestamp is None:
+            await _keep(context, hidden)
+        _follow_end(context, hidden)
         return
     await ensure_content(context)
     made = pod_of(devbox, context.committer, context.options)

@@ -437,10 +437,10 @@ async def test_a_job_that_has_ended_before_the_status_was_lost_is_not_the_next_c
 async def test_an_image_that_is_called_like_an_archive_is_an_image() -> None:
     async with running_world() as world:
         wanted = devbox()
-        wanted.spec.image = "archive/dev:1"
+        wanted.spec.image = "archive/it-archive"
         await world.create(wanted)
         await world.reaches("Running")
         running = await world.stop_and_run()
         assert running.status.record.base_image.endswith("-archive")
         (container,) = (await world.running_pod()).spec.containers
-        assert container.image == "archive/dev:1"
+        assert container.image == "archive/it-archive"

@@ -258,3 +258,14 @@ def watches_claims(target: Target) -> bool:
 
 def reads_claims(target: Target) -> bool:
     return target.verb in ("list", "watch") and target.resource == "persistentvolumeclaims"
+
+
+@virtual
+async def test_a_pod_without_labels_that_cannot_go_is_deleted_once() -> None:
+    async with running_world() as world:
+        await world.run()
+        held = {"labels": None, "finalizers": ["example.com/held"]}
+        await world.admin.patch(Pod, "it", MergePatch({"metadata": held}))
+        await world.admin.status.patch(Pod, "it", MergePatch({"status": {"phase": "Failed"}}))
+        await asyncio.sleep(600)
+        assert (await world.read()).status.restarts == 1
