@@ -385,3 +385,19 @@ async def test_an_interrupt_ends_the_command_without_a_traceback(kubeconfig: str
     interrupted, report = [line for line in errors.decode().splitlines() if not line.startswith("waiting: ")]
     assert interrupted.startswith("kubewright: interrupted while waiting: ")
     assert report == "all changes were made; the same command goes on waiting"
+
+
+async def test_a_definition_that_is_to_be_kept_stays_when_its_kind_is_no_longer_the_operators(
+    admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    async def run(*arguments: str) -> Done:
+        return await command_beside(*arguments, "--kubeconfig", kubeconfig, cwd=project.directory)
+
+    assert (await run("deploy", project.package, "--image", "ferry:1", "--no-wait")).code == 0
+    own = f'@resource("{project.group}/v1")'
+    external = f'@resource("{project.group}/v1", external=True)'
+    project.program.write_text(project.program.read_text().replace(own, external))
+    undeployed = await run("undeploy", project.package, "--keep-definitions")
+    assert undeployed.code == 0, undeployed.errors
+    assert project.definition not in undeployed.output
+    await admin.delete(CustomResourceDefinition, project.definition)

@@ -50,14 +50,15 @@ def add_command(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> None:
     operator = asyncio.run(named_operator(options)).operator
     objects = objects_of(operator)
+    keeps = options.keep_definitions
     # What an operator requires is used by what it has made: without it, that would not work either.
-    kept = [*definitions(operator), *required_objects(operator)] if options.keep_definitions else []
+    kept = [*definitions(operator), *required_objects(operator)] if keeps else []
     certificates = secret_of(operator.webhook_service)
     made = [
         Lease(metadata=operator.metadata()),
         Secret(metadata=ObjectMeta(name=certificates.name, namespace=certificates.namespace)),
     ]
-    kinds = [kind for kind in kinds_of(objects) if not (kept and kind is CustomResourceDefinition)]
+    kinds = [kind for kind in kinds_of(objects) if not (keeps and kind is CustomResourceDefinition)]
     cluster = cluster_of(options)
     print(f"undeploy {operator.name} from {cluster}", flush=True)
     remains = Remains(operator, objects, kinds, made, kept, is_only_there=options.namespace is not None)

@@ -51,9 +51,11 @@ async def take_over_dropped_conversion(client: Client, wanted: Object) -> None:
     for entry in live.metadata.managed_fields:
         fields = cast(_Fields, decode(entry.fields_v1))
         taken = _merged(taken, fields.get("f:spec", {}).pop("f:conversion", {}))
+        if not fields.get("f:spec", fields):
+            del fields["f:spec"]
         if (entry.manager, entry.operation) == (ours.manager, ours.operation):
             ours, owned = entry, fields
-        else:
+        elif fields:
             entries.append(replace(entry, fields_v1=Raw(encode(fields))))
     owned.setdefault("f:spec", {})["f:conversion"] = taken
     entries.append(replace(ours, fields_v1=Raw(encode(owned))))
