@@ -100,7 +100,7 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
         for binding in (await Members.of(self.client, spec.namespace)).of_user(spec.user):
             await take_role(self.client, binding)
         await take_back(self.client, spec.namespace, spec.user)
-        raise Permanent(f"the User {spec.user} is being deleted")
+        raise Permanent(f"the User {spec.user} was deleted meanwhile")
 
     async def deprive(self, spec: OperationrequestSpec) -> str:
         """Take the role, or any role when none is given; that the user does not have it is all right."""

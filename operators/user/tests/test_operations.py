@@ -274,7 +274,7 @@ async def test_a_user_who_is_deleted_while_it_is_given_a_role_has_none_in_the_en
 
         at.own._operations.session.request = deleted_first  # type: ignore[method-assign,assignment]  # of this client
         ended = await at.carried_out("Grant", "bob", "ns-alice", "Owner")
-        assert (ended.status.phase, ended.status.message) == ("Failed", "the User bob is being deleted")
+        assert (ended.status.phase, ended.status.message) == ("Failed", "the User bob was deleted meanwhile")
         assert await at.roles("ns-alice") == {}
         assert (await at.admin.get(User, "alice")).metadata.annotations[OWNER] == "alice"
 
