@@ -274,7 +274,8 @@ async def defined(admin: Client) -> AsyncIterator[CustomResourceDefinition]:
     assert created is not None
     yield created
     await admin.delete(CustomResourceDefinition, GADGETS, missing_ok=True)
-    await admin.wait_for(created, deleted)
+    # A server that fails to delete one, as under load, tries again later and later.
+    await admin.wait_for(created, deleted, timeout=300)
 
 
 async def eventually(admin: Client, path: str, *, gone: bool = False, accept: str = "application/json") -> JSONObject:

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import pytest
 from operators.conftest import AsOperator
 from operators.wukong import Disk, Network, Wukong, WukongSnapshot, WukongSpec, setup
 from operators.wukong.cdi import DataVolume
 from operators.wukong.kubevirt import VirtualMachine
 from operators.wukong.multus import NetworkAttachmentDefinition
-from operators.wukong.tests.conftest import release
 from operators.wukong.tests.worlds import definition, verdict
 
-from kubewright import Client, Manager, ObjectMeta
-from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright import Client, ControlPlane, Manager, ObjectMeta
 from kubewright.api.storage.v1 import StorageClass
 from kubewright.client import MergePatch
-from kubewright.client.wait import deleted, exists
-from kubewright.controlplane.definitions import load_definitions
+from kubewright.client.wait import exists
 from kubewright.testing import Install, Running
+from kubewright.testing.genuine import genuine_control_plane
 
 DEFINITIONS = [definition("kubevirt"), definition("cdi"), definition("multus")]
 
 
-async def uninstall(admin: Client) -> None:
-    names = [loaded.value.metadata.name for loaded in load_definitions(DEFINITIONS)]
-    for name in names:
-        await admin.delete(CustomResourceDefinition, name, missing_ok=True)
-    for name in names:
-        await admin.wait_for(CustomResourceDefinition, name, deleted)
+@pytest.fixture
+def real_control_plane() -> Iterator[ControlPlane]:
+    """One that never had these kinds. On the one that tests share they may be there, and a busy server takes minutes
+    to remove a definition: it cannot list the objects of one that nobody has read lately, and waits twice as long after
+    each attempt.
+    """
+    with genuine_control_plane() as plane:
+        yield plane
 
 
 def reports(type_: str, reason: str) -> Callable[[Wukong], bool]:
@@ -40,7 +41,6 @@ async def test_kinds_that_get_installed_are_used_at_once(
 ) -> None:
     """Without simulators: their storage class binds volumes that are first used, which is all that a machine needs."""
     await install(Wukong, WukongSnapshot)
-    await uninstall(admin)
     manager = Manager(await as_operator(setup), namespaces=[namespace], webhook_address="0")
     setup(manager)
     client = admin.in_namespace(namespace)
@@ -49,7 +49,7 @@ async def test_kinds_that_get_installed_are_used_at_once(
     )
     await admin.create(late)
     plain, root = (Disk(name="root", size="1Gi", storage_class_name=namespace, image=image) for image in (None, "a:1"))
-    async with running(manager):
+    async with running(manager, timeout=300):
         await client.create(Wukong(metadata=ObjectMeta(name="plain"), spec=WukongSpec(cpu=1, disks=[plain])))
         lan = Network(name="lan", type="bridge")
         spec = WukongSpec(cpu=1, disks=[root], networks=[lan])
@@ -67,5 +67,3 @@ async def test_kinds_that_get_installed_are_used_at_once(
         await client.wait_for(DataVolume, "web-root", exists, timeout=30)
         await client.status.patch(DataVolume, "web-root", MergePatch({"status": {"phase": "WaitForFirstConsumer"}}))
         await client.wait_for(VirtualMachine, "web-vm", exists, timeout=30)
-    await release(client)
-    await admin.delete(late)

@@ -10,11 +10,9 @@ need it are skipped and the run says so in its last line; with KUBEWRIGHT_REQUIR
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,11 +34,10 @@ try:
 except ImportError:
     _async_fixture = pytest.fixture
 
-_REAL = "a real control plane"
 # What may not be available to a test, and how to get it. The reason of such a skip begins with `needs`, this, and a
 # colon.
 _WAYS = {
-    _REAL: "make control-plane (or: python -m kubewright.controlplane.binaries)",
+    "a real control plane": "make control-plane (or: python -m kubewright.controlplane.binaries)",
     "Go": "put go on the PATH, and let it download its modules once",
 }
 
@@ -48,18 +45,10 @@ _WAYS = {
 @pytest.fixture(scope="session")
 def real_control_plane() -> Iterator[ControlPlane]:
     """The genuine kube-apiserver, etcd and kube-controller-manager, started once per test run."""
-    from kubewright.controlplane import BinariesNotFound, ControlPlane, ControlPlaneError
+    from kubewright.testing.genuine import genuine_control_plane
 
-    try:
-        # Nothing is compacted: what a test finds must not depend on how long the run has lasted before it.
-        plane = ControlPlane.real(controller_manager=True, api_server_flags=["--etcd-compaction-interval=0"])
-        _run(plane.start())
-    except BinariesNotFound as error:
-        pytest.skip(f"needs {_REAL}: {error}")
-    except ControlPlaneError as error:
-        pytest.fail(f"kubewright: {error}", pytrace=False)
-    yield plane
-    _run(plane.stop())
+    with genuine_control_plane() as plane:
+        yield plane
 
 
 @_async_fixture
@@ -243,9 +232,3 @@ def _report(reporter: pytest.TerminalReporter, need: str, tests: list[str]) -> N
 
 def _required() -> bool:
     return os.environ.get("KUBEWRIGHT_REQUIRE_REAL") == "1"
-
-
-def _run(work: Coroutine[None, None, None]) -> None:
-    # In a thread of its own: the event loop of this one, if any, belongs to the test framework.
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, work).result()

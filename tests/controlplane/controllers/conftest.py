@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
@@ -13,20 +12,16 @@ from kubewright.api.core.v1 import Namespace, Pod, ServiceAccount
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, Config
 from kubewright.client.session import Session
-from kubewright.controlplane import BinariesNotFound, ControlPlane
+from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.testing.clock import VirtualClock
+from kubewright.testing.genuine import genuine_control_plane
 
 
 @pytest.fixture(scope="session")
 def api_server() -> Iterator[ControlPlane]:
-    plane = ControlPlane.real(controller_manager=False)
-    try:
-        _run(plane.start())
-    except BinariesNotFound as error:
-        pytest.skip(f"needs a real control plane: {error}")
-    yield plane
-    _run(plane.stop())
+    with genuine_control_plane(controller_manager=False) as plane:
+        yield plane
 
 
 @pytest.fixture
@@ -81,9 +76,3 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(Session, "request", recording)
     return seen
-
-
-def _run(work: Coroutine[None, None, None]) -> None:
-    # In a thread of its own: the event loop of this one, if any, belongs to the test framework.
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, work).result()
