@@ -177,7 +177,9 @@ def _expiration(user: User) -> int:
 
 
 def _server(context: UserContext) -> str:
-    return _hash(context.config.to_kubeconfig(namespace=context.workspace, token="-"))  # noqa: S106  # no token
+    """Not of a rendered kubeconfig, which would cost more than all the rest of a reconcile that changes nothing."""
+    tls = context.config.tls
+    return _hash(repr((context.config.server, tls.ca, tls.verify, tls.server_name)))
 
 
 def _hash(text: str) -> str:
