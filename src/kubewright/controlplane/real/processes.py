@@ -20,6 +20,8 @@ from kubewright.controlplane.real import reaper
 
 _LOG_TAIL_LINES = 20
 _ENOUGH_MEMORY = 1 << 30
+# By which Go trades memory for time: no setting of a program, but of the machine that it runs on.
+_COLLECTOR = ("GOGC", "GOMEMLIMIT")
 
 
 class ChildProcess:
@@ -50,7 +52,8 @@ class ChildProcess:
 class ProcessGroup:
     """Owns a private directory and the programs started in it. `close` ends both, and so does the end of this process.
 
-    Programs see a minimal environment: etcd, for one, takes any variable that starts with ETCD_ for a setting.
+    Programs see a minimal environment: etcd, for one, takes any variable that starts with ETCD_ for a setting. Those by
+    which Go's garbage collector is tuned are passed on.
     """
 
     def __init__(self) -> None:
@@ -88,6 +91,7 @@ class ProcessGroup:
         """Run `command` in the directory and in the group; the caller deals with its input and output."""
         directory = str(self.directory)
         basics = {"PATH": os.environ.get("PATH", os.defpath), "HOME": directory, "TMPDIR": directory}
+        basics |= {name: os.environ[name] for name in _COLLECTOR if name in os.environ}
         try:
             # The child joins the group before it lets go of the pipe to the reaper, so there is no moment in which
             # it could survive this process.
