@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Iterator
 
@@ -13,6 +14,18 @@ pytest_plugins = ["pytester"]
 # No test needs an idle machine: how long one example takes says nothing.
 settings.register_profile("kubewright", deadline=None)
 settings.load_profile("kubewright")
+
+
+def pytest_sessionstart() -> None:
+    """Collect no garbage while tests are: there is hardly any, and to look for it takes a third of that time."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Exempt the thousands of tests from garbage collection: to visit them each time takes a fifth of all CPU."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
