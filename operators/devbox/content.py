@@ -115,13 +115,16 @@ def report_loss(context: DevboxContext) -> None:
 
 
 async def presence(context: DevboxContext) -> Presence:
-    """Whether there is a volume with the present content, as the server has it. A claim that is not bound has none."""
+    """Whether there is a volume with the present content, as the server has it.
+
+    A claim that is not bound has none, unless its volume will be made from a snapshot, as backups restore it.
+    """
     found = await stored_claim(context)
     if found is None:
         return "absent"
     if found.metadata.deletion_timestamp is not None:
         return "going"
-    if found.spec.volume_name:
+    if found.spec.volume_name or found.spec.data_source or found.spec.data_source_ref:
         return "present"
     await context.client.delete(found, uid=found.metadata.uid, missing_ok=True)
     return "going"

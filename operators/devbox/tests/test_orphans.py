@@ -16,9 +16,11 @@ from operators.devbox.types import State
 from kubewright import ObjectMeta
 from kubewright.api import Object
 from kubewright.api.batch.v1 import Job
-from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service
+from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service, TypedLocalObjectReference
+from kubewright.api.storage.v1 import StorageClass
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, deleted
+from kubewright.controlplane.controllers.storage_class import DRIVER
 from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.testing import run_virtual, virtual
 
@@ -250,6 +252,26 @@ def test_a_devbox_without_a_status_gets_a_new_content_while_the_cache_does_not_s
                 assert status.record.base_image == f"archive/{name}"
 
     run_virtual(main)
+
+
+@virtual
+async def test_a_volume_that_is_restored_from_a_snapshot_when_a_pod_first_uses_it_is_committed() -> None:
+    """Until then its claim is not bound, like one that no pod has used yet."""
+    async with running_world() as world:
+        lazy = StorageClass(
+            metadata=ObjectMeta(name="lazy"), provisioner=DRIVER, volume_binding_mode="WaitForFirstConsumer"
+        )
+        await world.admin.create(lazy)
+        made = devbox(state="Stopped")
+        metadata = metadata_of(made, "it-content", **{ROLE: CONTENT, CONTENT_ID: "content"})
+        restored = claim(made, Options(storage_class="lazy"), metadata)
+        restored.spec.data_source = TypedLocalObjectReference(
+            api_group="snapshot.storage.k8s.io", kind="VolumeSnapshot", name="backup"
+        )
+        await world.admin.create(restored)
+        await world.create(made)
+        stopped = await world.reaches("Stopped")
+        assert stopped.status.record.base_image == "archive/it-content-archive"
 
 
 def watches_claims(target: Target) -> bool:
