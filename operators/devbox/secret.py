@@ -80,6 +80,8 @@ def _complete_keys(secret: Secret) -> bool:
         secret.data[PUBLIC_KEY] = _encoded(pair.public)
     if not _text(secret, AUTHORIZED_KEYS) and _text(secret, PUBLIC_KEY):
         secret.data[AUTHORIZED_KEYS] = secret.data[PUBLIC_KEY]
+    for key in (PUBLIC_KEY, AUTHORIZED_KEYS):
+        secret.data.setdefault(key, "")  # no pod starts that mounts a key which is not there
     return pair is not None
 
 

@@ -105,14 +105,17 @@ def test_a_private_key_that_a_user_replaces_is_permitted_in_the_place_of_the_one
 
 
 @pytest.mark.parametrize("private", ["bm8=", "/////w==", "passphrase"])
-@pytest.mark.parametrize("has_public", [True, False])
-def test_a_private_key_that_cannot_be_read_is_never_replaced(made: Secret, private: str, has_public: bool) -> None:
+@pytest.mark.parametrize("missing", [[], [PUBLIC_KEY], [PUBLIC_KEY, AUTHORIZED_KEYS]])
+def test_a_private_key_that_cannot_be_read_is_never_replaced_and_keeps_no_pod_from_starting(
+    made: Secret, private: str, missing: list[str]
+) -> None:
+    """No pod starts that mounts a key which is not there."""
     made.data[PRIVATE_KEY] = encoded(with_passphrase()) if private == "passphrase" else private
-    if not has_public:
-        del made.data[PUBLIC_KEY]
+    for key in missing:
+        del made.data[key]
     before = dict(made.data)
     assert not complete(made, devbox())
-    assert made.data == before
+    assert made.data == {**dict.fromkeys(missing, ""), **before}
 
 
 @pytest.mark.parametrize("format_", [PrivateFormat.OpenSSH, PrivateFormat.TraditionalOpenSSL])
