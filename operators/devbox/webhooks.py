@@ -24,24 +24,27 @@ _LABEL = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 @validates(Devbox)
 def check_devbox(review: Review[Devbox]) -> list[FieldCause]:
-    """Deny what could never run. What was stored before stays changeable: only a spec that changes is checked."""
+    """Deny what could never run. What is stored already is no obstacle: every Devbox can be stopped."""
     new, old = review.object.spec, review.old.spec if review.old is not None else None
-    if old is not None and new == old:
+    if new == old:
         return []
     for variable in new.config.env:
         if not is_exportable(variable.name):
             review.warn(f"spec.config.env: {variable.name} is not exported to login shells, which take other names")
-    return [
-        *_network_errors(new, old),
-        *_environment_errors(new),
-        *_resource_errors(new),
-        *_volume_errors(new),
-        *_metadata_errors(new),
-    ]
+    before = set(_errors(old)) if old is not None else set()
+    return [error for error in _errors(new) if error not in before]
 
 
-def _network_errors(new: DevboxSpec, old: DevboxSpec | None) -> Iterator[FieldCause]:
-    if new.network.type == "Tailnet" and (old is None or old.network.type != "Tailnet"):
+def _errors(spec: DevboxSpec) -> Iterator[FieldCause]:
+    yield from _network_errors(spec)
+    yield from _environment_errors(spec)
+    yield from _resource_errors(spec)
+    yield from _volume_errors(spec)
+    yield from _metadata_errors(spec)
+
+
+def _network_errors(new: DevboxSpec) -> Iterator[FieldCause]:
+    if new.network.type == "Tailnet":
         yield FieldCause.not_supported("spec.network.type", new.network.type, ["NodePort", "SSHGate"])
     given = {"spec.config.ports": new.config.ports, "spec.network.extraPorts": new.network.extra_ports}
     for path, ports in given.items():
