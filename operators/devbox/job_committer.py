@@ -63,9 +63,11 @@ class JobCommitter:
             return Committing("the Job of an earlier attempt is ending", after=_POLL)
         if is_true(job, "Complete"):
             return await self._check(devbox)
-        if is_true(job, "Failed"):
-            failed = get_condition(job, "Failed")
-            return CommitFailed(f"the Job {job.metadata.name} failed: {(failed and failed.message) or 'no message'}")
+        for verdict in ("Failed", "FailureTarget"):  # a pod on a lost node keeps a Job from having failed
+            if is_true(job, verdict):
+                failed = get_condition(job, verdict)
+                message = (failed and failed.message) or "no message"
+                return CommitFailed(f"the Job {job.metadata.name} failed: {message}")
         waiting = await self._waiting(devbox)
         # Nothing tells about pods, a Job that is hidden from the cache, or that the Devbox does not control any more.
         after = None if is_watched(devbox, job) and not waiting else _POLL
@@ -120,10 +122,11 @@ class JobCommitter:
         return found
 
     async def _waiting(self, devbox: Devbox) -> str:
-        """Why the pod of the Job does not run, as long as it does not. The cache shows only pods of Devboxes."""
+        """Why no pod of the Job runs, as long as none does. The cache shows only pods of Devboxes."""
         labels = {NAME_LABEL: commit_of(devbox), CONTENT_ID: devbox.status.content_id}
         pods = await self.client.list(Pod, namespace=devbox.metadata.namespace, labels=labels, consistency="live")
-        return next((describe(pod) for pod in pods if pod.status.phase == "Pending"), "")
+        reasons = [_why_it_waits(pod) for pod in pods]
+        return "" if "" in reasons else next(iter(reasons), "there is none yet")
 
     async def _begin(self, devbox: Devbox) -> CommitProgress:
         content_id, namespace = devbox.status.content_id, devbox.metadata.namespace
@@ -201,6 +204,12 @@ class JobCommitter:
 def _content_of(job: Job) -> str | None:
     """The content that a Job archives. Labels of its pods, unlike its own, cannot be changed."""
     return job.spec.template.metadata.labels.get(CONTENT_ID)
+
+
+def _why_it_waits(pod: Pod) -> str:
+    if pod.metadata.deletion_timestamp is not None:
+        return f"the one on {pod.spec.node_name or 'no node'} is terminating"
+    return describe(pod) if pod.status.phase == "Pending" else ""
 
 
 def _deleted(archive: str) -> CommitFailed:

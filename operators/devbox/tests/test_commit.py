@@ -124,6 +124,33 @@ async def test_a_commit_is_given_up_after_the_last_attempt_and_the_devbox_can_ru
 
 
 @virtual
+async def test_a_commit_on_a_node_that_is_lost_says_so_and_locks_no_user_out_for_longer_than_it_may_take() -> None:
+    async with running_world(nodes=2, options=Options(commit_timeout=timedelta(hours=1))) as world:
+        with followed(world.plane) as disks:
+            await world.run()
+            disks.work()
+            world.plane.pods.where(labels=COMMITS).behave(run=120)
+            await world.set_state("Stopped")
+            await world.admin.wait_for(Job, "it-commit", Field("status.active").equals(1), timeout=LONG)
+            (pod,) = await world.admin.list(Pod, labels=COMMITS)
+            world.plane.nodes.fail(pod.spec.node_name or "")
+            await asyncio.sleep(600)
+            found = await world.read()
+            assert found.status.record.message == (
+                f"the Job it-commit waits for its pod: the one on {pod.spec.node_name} is terminating"
+            )
+            assert (await failed(world)).status.record.message == (
+                "the Job it-commit failed: Job was active longer than specified deadline"
+            )
+            await world.set_state("Running")
+            await asyncio.sleep(600)
+            assert await world.pod() is None  # what has the volume may still read it
+            world.plane.nodes.recover(pod.spec.node_name or "")
+            await world.reaches("Running")
+            assert disks.problems == []
+
+
+@virtual
 async def test_a_namespace_with_quotas_of_limits_and_a_name_of_the_greatest_length_are_no_obstacle() -> None:
     async with running_world() as world:
         quota = ResourceQuota(
