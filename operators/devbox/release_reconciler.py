@@ -61,6 +61,11 @@ class DevBoxReleaseReconciler(ObjectReconciler[DevBoxRelease]):
         except ImageMissing as error:
             self.fail(release, "ImageMissing", str(error))
             return
+        except Exception as error:
+            message = f"{source} is not released as {target} yet: {error}"
+            if set_condition(release, "Ready", False, "RegistryFailed", message):
+                self.events.warning(release, "RegistryFailed", message)
+            raise
         release.status.phase = "Success"
         set_condition(release, "Ready", True, "Released", f"{source} is released as {target}")
         self.events.normal(release, "Released", f"{source} is released as {target}")

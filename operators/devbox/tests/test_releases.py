@@ -81,13 +81,12 @@ async def test_a_release_of_an_image_that_is_gone_fails_for_good() -> None:
 
 
 @virtual
-async def test_a_registry_that_does_not_answer_is_asked_again() -> None:
+async def test_a_registry_that_does_not_answer_is_named_and_asked_again() -> None:
     class Flaky(InMemoryRegistry):
-        failures = 3
+        answers = False
 
         async def tag(self, source: str, target: str) -> None:
-            if self.failures:
-                self.failures -= 1
+            if not self.answers:
                 raise KubernetesError("the registry does not answer")
             await super().tag(source, target)
 
@@ -95,8 +94,16 @@ async def test_a_registry_that_does_not_answer_is_asked_again() -> None:
     async with running_world(committer=InMemoryCommitter(registry), registry=registry) as world:
         await world.run()
         await world.set_state("Stopped")
-        await world.reaches("Stopped")
+        stopped = await world.reaches("Stopped")
         await world.admin.create(release())
+        await asyncio.sleep(60)
+        waiting = await world.admin.get(DevBoxRelease, "first")
+        assert (waiting.status.phase, reason(waiting)) == ("Pending", "RegistryFailed")
+        source, target = stopped.status.record.base_image, "registry.local/default/it:v1.0"
+        ready = get_condition(waiting, "Ready")
+        assert ready is not None
+        assert ready.message == f"{source} is not released as {target} yet: the registry does not answer"
+        registry.answers = True
         await ended(world, "Success")
 
 
