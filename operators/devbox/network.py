@@ -67,7 +67,7 @@ async def node_port(context: DevboxContext) -> Done:
         if found is None and status.node_port:  # it may have lost its labels, and is hidden from the cache
             found = await context.live.find(Service, name, namespace=namespace)
         if found is not None and is_part(devbox, found):
-            await context.client.delete(found, missing_ok=True)
+            await context.client.delete(found, uid=found.metadata.uid, missing_ok=True)
         status.node_port = 0
         return SYNCED
     spec = ServiceSpec(type="NodePort", selector=labels_of(devbox.metadata.name), ports=list(service_ports(devbox)))

@@ -24,8 +24,8 @@ from operators.devbox.ssh_keys import key_pair_of
 from operators.devbox.tests.world import devbox
 from operators.devbox.types import NetworkType, State
 
-from kubewright import Client, ControlPlane, Invalid, Manager, Request, Result
-from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service
+from kubewright import Client, Conflict, ControlPlane, Invalid, Manager, ObjectMeta, Request, Result
+from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service, ServicePort, ServiceSpec
 from kubewright.client import MergePatch
 from kubewright.patterns import Pipeline, StepOutcome, get_condition, set_condition
 from kubewright.patterns.steps import AnyStep
@@ -193,15 +193,38 @@ async def test_item_62_a_service_that_is_gone_already_is_no_error(
     context.object.spec.network.type = "SSHGate"
     delete = context.client.delete
 
-    async def overtaken(target: Service, *, missing_ok: bool = False) -> None:
+    async def overtaken(target: Service, *, uid: str, missing_ok: bool = False) -> None:
         await world.client.delete(target)
-        await delete(target, missing_ok=missing_ok)
+        await delete(target, uid=uid, missing_ok=missing_ok)
 
     monkeypatch.setattr(context.client, "delete", overtaken)
     await node_port(context)
     assert await world.services() == {context.object.status.network.unique_id}
     assert context.object.status.network.node_port == 0
     await node_port(context)
+
+
+async def test_a_service_that_a_user_has_put_in_the_place_of_the_one_to_delete_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.create()
+    context = await world.context()
+    await node_port(context)
+    context.object.spec.network.type = "SSHGate"
+    delete = context.client.delete
+    theirs = Service(metadata=ObjectMeta(name="it-svc"), spec=ServiceSpec(ports=[ServicePort(port=80)]))
+
+    async def overtaken(target: Service, *, uid: str = "", missing_ok: bool = False) -> None:
+        await world.client.delete(target)
+        await world.client.create(theirs)
+        await delete(target, uid=uid or None, missing_ok=missing_ok)
+
+    monkeypatch.setattr(context.client, "delete", overtaken)
+    with pytest.raises(Conflict):
+        await node_port(context)
+    assert await world.services() == {"it-svc"}
+    await node_port(context)
+    assert await world.services() == {"it-svc"}
 
 
 async def test_item_63_the_type_of_the_network_is_set_although_another_client_writes_the_status(world: World) -> None:
