@@ -20,6 +20,7 @@ from operators.devbox.tests.world import COMMITS, LONG, World, running_world
 from operators.devbox.types import State
 
 from kubewright import Invalid, NotFound
+from kubewright.api.batch.v1 import Job
 from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service
 from kubewright.client import MergePatch
 from kubewright.controlplane.controllers.pod_script import ScriptedBehaviour
@@ -40,6 +41,8 @@ Deed = Literal[
     "commits fail",
     "slow stop",
     "slow commits",
+    "evict commits",
+    "delete job",
     "pods are well",
     "node fails",
     "node recovers",
@@ -83,9 +86,10 @@ class Play:
                     await world.set_state(deed)
             case "work":
                 self.disks.work()
-            case "crash" | "evict":
+            case "crash" | "evict" | "evict commits":
+                chosen = pods.where(labels=COMMITS) if deed == "evict commits" else pods.where(name="it")
                 with suppress(ControlPlaneError):  # nothing runs
-                    pods.where(name="it").crash() if deed == "crash" else pods.where(name="it").evict()
+                    chosen.crash() if deed == "crash" else chosen.evict()
             case "images fail":
                 self._scripts.append(pods.where(name="it").behave(failed_pulls=inf))
             case "commits fail":
@@ -107,6 +111,9 @@ class Play:
                 await self._start()
             case "delete pod":
                 await world.admin.delete(Pod, "it", missing_ok=True)
+            case "delete job":
+                # In the background: its pod goes on for a while.
+                await world.admin.delete(Job, "it-commit", missing_ok=True)
             case "delete secret":
                 await world.admin.delete(Secret, "it", missing_ok=True)
             case "delete service":
