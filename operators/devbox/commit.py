@@ -16,12 +16,12 @@ from typing import Final
 from uuid import uuid4
 
 from kubewright import now
-from kubewright.api.core.v1 import Pod
+from kubewright.patterns import NotYet
 
 from .committer import CommitFailed, Committed, Committing
-from .content import is_claimed, presence, report_loss, stored_claim
+from .content import is_claimed, pods_using_content, presence, report_loss, stored_claim
 from .context import DevboxContext
-from .parts import is_part
+from .names import claim_of
 from .types import CommitRecord, Devbox, State
 
 MAX_RECORDS: Final = 10
@@ -54,11 +54,10 @@ async def sync_commit(context: DevboxContext) -> None:
 
 async def _begin(context: DevboxContext) -> None:
     devbox, record = context.object, context.object.status.record
-    # A pod that the cache does not show yet would write what is not committed.
-    pod = await context.live.find(Pod, devbox.metadata.name, namespace=devbox.metadata.namespace)
-    if pod is not None and is_part(devbox, pod):
-        context.reconcile_after(_PAUSE)
-        return
+    # What they write now would not be committed.
+    if found := await pods_using_content(context):
+        volume = claim_of(devbox, devbox.status.content_id)
+        raise NotYet(f"the volume {volume} is still used by the pod {', '.join(found)}", after=_PAUSE)
     match await presence(context):
         case "present":
             record.commit_image = context.committer.reference(devbox, devbox.status.content_id)

@@ -15,6 +15,7 @@ from kubewright.api.core.v1 import (
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
     PersistentVolumeClaimVolumeSource,
+    Pod,
     ResourceRequirements,
     SecurityContext,
     Volume,
@@ -128,6 +129,22 @@ async def presence(context: DevboxContext) -> Presence:
         return "present"
     await context.client.delete(found, uid=found.metadata.uid, missing_ok=True)
     return "going"
+
+
+async def pods_using_content(context: DevboxContext) -> list[str]:
+    """The pods that use the volume of the present content, whoever's they are, as the server has them."""
+    devbox = context.object
+    name = claim_of(devbox, devbox.status.content_id)
+    pods = await context.live.list(Pod, namespace=devbox.metadata.namespace)
+    return [
+        pod.metadata.name
+        for pod in pods
+        if pod.status.phase not in ("Failed", "Succeeded")
+        and any(
+            each.persistent_volume_claim and each.persistent_volume_claim.claim_name == name
+            for each in pod.spec.volumes
+        )
+    ]
 
 
 async def stored_claim(context: DevboxContext) -> PersistentVolumeClaim | None:

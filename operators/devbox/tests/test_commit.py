@@ -8,6 +8,7 @@ from math import inf
 
 from operators.devbox import Devbox, InMemoryCommitter, InMemoryRegistry, Options
 from operators.devbox.commit import MAX_RECORDS, discard_commits
+from operators.devbox.content import volume
 from operators.devbox.context import DevboxContext
 from operators.devbox.names import MAX_NAME_LENGTH
 from operators.devbox.tests.disks import followed
@@ -299,6 +300,24 @@ async def test_the_archive_of_an_attempt_that_is_given_up_is_kept_when_the_conte
         await world.reaches("Running")
         await world.at_rest()
         assert f"{content}-archive" in await world.claims()
+
+
+@virtual
+async def test_a_content_that_another_pod_uses_is_committed_when_that_is_gone() -> None:
+    """What it writes meanwhile would be on a volume that is released."""
+    async with running_world() as world:
+        claim = f"it-{(await world.run()).status.content_id}"
+        spec = PodSpec(containers=[Container(name="files", image="files:1")], volumes=[volume("files", claim)])
+        theirs = await world.admin.create(Pod(metadata=ObjectMeta(name="files", namespace="default"), spec=spec))
+        await world.set_state("Stopped")
+        await asyncio.sleep(60)
+        waiting = await world.read()
+        synced = get_condition(waiting, "PodSynced")
+        assert synced is not None
+        assert synced.message == f"the volume {claim} is still used by the pod files"
+        assert (waiting.status.phase, waiting.status.record.commit_status) == ("Stopping", "Pending")
+        await world.admin.delete(theirs)
+        await world.reaches("Stopped", timeout=60)
 
 
 @virtual
