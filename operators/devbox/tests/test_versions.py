@@ -8,7 +8,7 @@ from operators.devbox import Devbox, DevBoxRelease, DevboxV1Alpha1, Options, dev
 from operators.devbox.tests.world import devbox
 from operators.devbox.v1alpha1 import DevboxV1Alpha1Spec
 
-from kubewright import Client, Field, Invalid, ObjectMeta, Quantity
+from kubewright import Client, Field, Invalid, ObjectMeta, Quantity, condition
 from kubewright.api.markers import JSONObject
 from kubewright.client import MergePatch
 from kubewright.testing import Install, LocalWebhooks, Running, assert_round_trips
@@ -46,6 +46,17 @@ async def test_an_object_of_the_older_version_is_reconciled_as_the_present_one_a
         assert old.status.network.node_port == hub.status.network.node_port > 0
         assert [each.status for each in old.status.commit_history] == ["Pending"]
         assert old.spec.squash
+
+        # A client of the older version may replace all of it, and leave out the annotation that has the rest.
+        ready = await client.wait_for(hub, condition("Ready"), timeout=SOON)
+        assert ready is not None
+        replaced = await client.get(DevboxV1Alpha1, "it")
+        replaced.metadata.annotations, replaced.metadata.finalizers = {}, []
+        await client.update(replaced)
+        same = Field("status.contentID").equals(ready.status.content_id) & condition("Ready")
+        again = await client.wait_for(hub, same, timeout=SOON)
+        assert again is not None
+        assert again.status.network == ready.status.network
 
         # Paused is more than the older version knows. It stays when a client of that changes something else.
         await client.patch(Devbox, "it", MergePatch({"spec": {"state": "Paused"}}))
