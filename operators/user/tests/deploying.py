@@ -22,7 +22,8 @@ from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager.roles import declared_permissions
 from kubewright.testing import restricted_client, settled
 
-SOON = 30
+SOON = 90
+"""Seconds: a real garbage collector learns of a new kind after 30 s."""
 
 KINDS = (User, Operationrequest, Deleterequest)
 

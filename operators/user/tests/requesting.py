@@ -23,7 +23,7 @@ from operators.user.operations import OperationReconciler
 from operators.user.request_controllers import add_requests
 from operators.user.request_types import Action
 from operators.user.roles import cluster_roles
-from operators.user.tests.deploying import deployed, vacant
+from operators.user.tests.deploying import SOON, deployed, vacant
 
 from kubewright import Client, ControlPlane, Field, Forbidden, Manager, ObjectMeta, Permission
 from kubewright.api.core.v1 import Namespace
@@ -33,9 +33,6 @@ from kubewright.client.session import Session
 from kubewright.testing import settled, unique_name
 
 MAY_ASK = Permission(Operationrequest, "create", "patch", namespace=SYSTEM_NAMESPACE)
-
-SOON = 90
-"""Seconds: a real garbage collector learns of a new kind after 30 s."""
 
 AnyRequest = TypeVar("AnyRequest", bound=Operationrequest | Deleterequest)
 

@@ -17,9 +17,8 @@ from operators.user.names import CREATOR, OWNER, SYSTEM_NAMESPACE, RoleName, rol
 from operators.user.operations import OperationReconciler
 from operators.user.request_controllers import NAME
 from operators.user.request_guard import Guard
-from operators.user.tests.deploying import KINDS
+from operators.user.tests.deploying import KINDS, SOON
 from operators.user.tests.requesting import (
-    SOON,
     Desk,
     Killed,
     desk,
