@@ -21,7 +21,7 @@ from operators.user.names import (
 from operators.user.roles import RULES
 from operators.user.tests.deploying import KINDS, SOON, Site, deployed, operating
 
-from kubewright import Client, ControlPlane, Forbidden, KubernetesError, ObjectMeta, condition
+from kubewright import Client, ControlPlane, Forbidden, KubernetesError, ObjectMeta, Permission, condition
 from kubewright.api import Object
 from kubewright.api.core.v1 import ConfigMap, Namespace, Secret, ServiceAccount
 from kubewright.api.events.v1 import Event
@@ -29,7 +29,7 @@ from kubewright.api.rbac.v1 import Role, RoleBinding
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, deleted
 from kubewright.patterns import get_condition
-from kubewright.testing import Install, count_requests, settled, unique_name
+from kubewright.testing import Install, count_requests, restricted_client, settled, unique_name
 
 AnySite = Site[ControlPlane]
 
@@ -90,7 +90,7 @@ async def test_item_57_a_user_has_workspace_service_account_kubeconfig_roles_and
     assert requests.writes == 0
 
 
-async def test_a_user_has_all_rights_in_the_workspace_but_to_its_labels_and_owners_and_none_elsewhere(
+async def test_a_user_has_all_rights_in_the_workspace_but_to_its_labels_owners_and_finalizers_and_none_elsewhere(
     site: AnySite,
 ) -> None:
     name = unique_name("user")
@@ -102,6 +102,8 @@ async def test_a_user_has_all_rights_in_the_workspace_but_to_its_labels_and_owne
             await client.list(Secret, namespace=SYSTEM_NAMESPACE)
         with pytest.raises(Forbidden):
             await client.list(Namespace)
+        noted = MergePatch({"metadata": {"annotations": {"example.com/note": "ours"}}})
+        await client.patch(Namespace, workspace_of(name), noted)
         lowered = MergePatch({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}})
         await until_refused(lambda: client.patch(Namespace, workspace_of(name), lowered, dry_run=True), POLICY)
         for update in (client.update, client.status.update, client.subresource("finalize").update):
@@ -113,8 +115,18 @@ async def test_a_user_has_all_rights_in_the_workspace_but_to_its_labels_and_owne
             disowned.metadata.owner_references = []
             with pytest.raises(Forbidden, match=POLICY):
                 await update(disowned)
-        noted = MergePatch({"metadata": {"annotations": {"example.com/note": "ours"}}})
-        await client.patch(Namespace, workspace_of(name), noted)
+            held = await client.get(namespace)
+            held.metadata.finalizers = ["example.com/held"]
+            with pytest.raises(Forbidden, match=POLICY):
+                await update(held)
+        # Its content would not be deleted with it.
+        unfinished = await client.get(Namespace, workspace_of(name))
+        unfinished.spec.finalizers = []
+        with pytest.raises(Forbidden, match=POLICY):
+            await client.subresource("finalize").update(unfinished)
+    finalizes = [Permission(Namespace, "get"), Permission(Namespace, "update", subresource="finalize")]
+    async with restricted_client(site.plane, finalizes) as controller:
+        await controller.subresource("finalize").update(unfinished, dry_run=True)
 
 
 async def test_item_58_deleted_objects_and_changed_labels_are_restored(site: AnySite) -> None:
