@@ -27,8 +27,9 @@ class Members:
 
     @classmethod
     async def of(cls, client: CachedClient, workspace: str) -> Members:
-        """Those of now."""
-        return cls(workspace, await client.list(RoleBinding, namespace=workspace, consistency="live"))
+        """Those of now, but for what is being deleted and gives nobody anything any more: see `take_role`."""
+        found = await client.list(RoleBinding, namespace=workspace, consistency="live")
+        return cls(workspace, [each for each in found if each.subjects or each.metadata.deletion_timestamp is None])
 
     def of_user(self, user: str) -> list[RoleBinding]:
         """By which requests have given roles to a user. One that has lost its label still gives rights."""
@@ -59,7 +60,8 @@ class Members:
         """Have the binding as it should be. False when it was so already, and nothing was written."""
         wanted = _binding(user, self._workspace, role)
         found = next((each for each in self._bindings if each.metadata.name == wanted.metadata.name), None)
-        if found is not None and found.role_ref != wanted.role_ref:
+        is_going = found is not None and found.metadata.deletion_timestamp is not None
+        if found is not None and (is_going or found.role_ref != wanted.role_ref):
             # What a binding refers to cannot be changed.
             await take_role(client, found)
             found = None
@@ -77,7 +79,13 @@ class Members:
 
 
 async def take_role(client: CachedClient, binding: RoleBinding) -> None:
-    """Delete just this binding, not one that has taken its name since."""
+    """Delete just this binding, not one that has taken its name since.
+
+    One that is held by finalizers would go on giving the role: nobody has it by that from now on.
+    """
+    if binding.metadata.finalizers:
+        binding.subjects = []
+        await client.patch(binding)
     await client.delete(binding, uid=binding.metadata.uid, missing_ok=True)
 
 

@@ -9,7 +9,7 @@ from kubewright.api.rbac.v1 import Role, RoleBinding
 from kubewright.patterns import NotYet, ObjectReconciler, get_condition, set_condition
 
 from .context import Quota, UserContext
-from .membership import take_roles_elsewhere
+from .membership import take_role, take_roles_elsewhere
 from .names import FINALIZER, KEEP_WORKSPACE, ROLE_NAMES, SYSTEM_NAMESPACE, kubeconfig_of, workspace_of
 from .ownership import is_left_by, is_of
 from .steps import pipeline
@@ -82,7 +82,7 @@ class UserReconciler(ObjectReconciler[User]):
         """
         binding = await self.client.find(RoleBinding, user.metadata.name, namespace=workspace.metadata.name)
         if binding is not None and is_left_by(user, binding):
-            await self.client.delete(binding, uid=binding.metadata.uid, missing_ok=True)
+            await take_role(self.client, binding)
         for name in ROLE_NAMES:
             role = await self.client.find(Role, name, namespace=workspace.metadata.name)
             if role is not None:
