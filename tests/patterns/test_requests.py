@@ -418,6 +418,16 @@ def test_a_finished_request_of_unknown_completion_counts_from_its_creation() -> 
     run_virtual(main)
 
 
+def test_a_request_may_take_and_be_kept_for_ever() -> None:
+    async def main() -> None:
+        async with world(retention=timedelta.max, expiry=timedelta.max) as it:
+            await it.admin.create(errand())
+            await asyncio.sleep(10 * 86400)
+            assert await it.phase() == "Completed"
+
+    run_virtual(main)
+
+
 def test_item_80_there_is_one_event_for_the_end_of_a_request() -> None:
     async def main() -> None:
         async with world(failing(ConnectionResetError("reset"))) as it:

@@ -260,8 +260,7 @@ class RequestReconciler(ABC, Generic[R]):
 
     def _remaining(self, obj: R) -> float:
         """Seconds until the request expires."""
-        created = obj.metadata.creation_timestamp or now()
-        return (created + self.expiry - now()).total_seconds()
+        return (self.expiry - _since(obj.metadata.creation_timestamp)).total_seconds()
 
     # The end
 
@@ -312,8 +311,8 @@ class RequestReconciler(ABC, Generic[R]):
 
     async def _retain(self, obj: R) -> Result | None:
         """Delete a finished request when its time has come."""
-        ended = status_of(obj).completion_time or obj.metadata.creation_timestamp or now()
-        remaining = (ended + self.retention - now()).total_seconds()
+        ended = status_of(obj).completion_time or obj.metadata.creation_timestamp
+        remaining = (self.retention - _since(ended)).total_seconds()
         if remaining > 0:
             return Result(requeue_after=remaining)
         await self.client.delete(obj, uid=obj.metadata.uid, missing_ok=True)
@@ -371,6 +370,11 @@ class RequestReconciler(ABC, Generic[R]):
 
 class _Reporting(Protocol):
     status: RequestStatus
+
+
+def _since(time: datetime | None) -> timedelta:
+    # Not the time to come: one far ahead, as of what is to be kept for ever, is after the last year.
+    return now() - time if time is not None else timedelta(0)
 
 
 def _checked(name: str, time: timedelta, *, or_zero: bool = False) -> timedelta:
