@@ -40,10 +40,8 @@ class DeletionReconciler(GuardedReconciler[Deleterequest]):
         if name == PROTECTED_USER:
             raise Permanent(f"the User {PROTECTED_USER} cannot be deleted")
         user = await self.find(User, name)
-        if user is not None and _is_newer(user, request):
-            raise Permanent(
-                f"the User {name} was created after this request, which does not mean it: create another one"
-            )
+        if user is not None:
+            self.check_meant(request, user)
         if user is None or user.metadata.deletion_timestamp is None:
             if user is not None and not self.gate.admits(user):
                 unmarked = f"it has neither the label {STATUS}=Deleted nor {TYPE}=Group"
@@ -106,12 +104,6 @@ class DeletionReconciler(GuardedReconciler[Deleterequest]):
         if left:
             raise NotYet(f"waiting until these are gone: {', '.join(left)}", after=WAIT)
         return workspace is not None and workspace.metadata.annotations.get(CREATOR) == name
-
-
-def _is_newer(user: User, request: Deleterequest) -> bool:
-    """Whether it is another User of that name than the one that there was, or was not, when it was to be deleted."""
-    created, requested = user.metadata.creation_timestamp, request.metadata.creation_timestamp
-    return created is not None and requested is not None and created > requested
 
 
 def _is_of(name: str, workspace: Namespace) -> bool:

@@ -13,6 +13,7 @@ from kubewright.patterns import AuditSink, NotYet, Permanent, RequestReconciler
 from .deletion_gate import DeletionGate
 from .names import CREATOR
 from .request_guard import Guard
+from .types import User
 
 R = TypeVar("R", bound=Object)
 T = TypeVar("T", bound=Object)
@@ -58,6 +59,15 @@ class GuardedReconciler(RequestReconciler[R]):
     async def find(self, kind: type[T], name: str) -> T | None:
         """The object, asking the server for one that the cache does not show: a request has no second look."""
         return await self.client.find(kind, name) or await self.client.find(kind, name, consistency="live")
+
+    def check_meant(self, request: R, user: User, *, by: timedelta = timedelta(0)) -> None:
+        """Return unless the User was created later than the request by more than that: then it is another person."""
+        created, requested = user.metadata.creation_timestamp, request.metadata.creation_timestamp
+        if created is not None and requested is not None and created - requested > by:
+            raise Permanent(
+                f"the User {user.metadata.name} was created after this request, which does not mean it: create another "
+                "one"
+            )
 
     def missing(self, request: R, message: str, reason: str) -> Exception:
         """The error about something that is missing: to be waited for, or final for a request that is too old."""

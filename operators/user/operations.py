@@ -27,7 +27,8 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
     - A user has at most one role in a workspace when a Grant or Update is completed, and is never without one on the
       way from one to another.
     - A workspace has an Owner, and its own User stays one.
-    - Roles are given in namespaces that are the workspace of a User, and to Users, not to names without one.
+    - Roles are given in namespaces that are the workspace of a User, and to Users, not to names without one, nor to
+      those who have a name, or a workspace, only since the request does not wait for them any more.
     """
 
     @cached_property
@@ -129,6 +130,7 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
         owner = await self.find(User, name)
         if owner is None:
             raise self.missing(request, f"there is no User {name}, whose workspace {workspace} would be", "NotFound")
+        self.check_meant(request, owner, by=self.grace)
         namespace = await self.find(Namespace, workspace)
         if namespace is None:
             raise self.missing(request, f"there is no workspace {workspace}", "NotFound")
@@ -143,6 +145,7 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
         user = await self.find(User, name)
         if user is None:
             raise self.missing(request, f"there is no User {name}", "NotFound")
+        self.check_meant(request, user, by=self.grace)
         deletion = await self.gate.deletion_of(self.client, user)
         if deletion is not None or user.metadata.deletion_timestamp is not None:
             by = f" by the Deleterequest {deletion.metadata.name}" if deletion is not None else ""

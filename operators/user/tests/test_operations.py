@@ -24,6 +24,7 @@ from kubewright.api.rbac.v1 import RoleBinding, RoleRef, Subject
 from kubewright.client import MergePatch
 from kubewright.client.errors import InternalError, Status
 from kubewright.client.wait import Field
+from kubewright.patterns import Permanent
 from kubewright.testing import RecordedEvents, count_requests, settled, virtual
 
 AWAY = InternalError(Status(code=500, reason="InternalError", message="etcd is away"), "write")
@@ -290,6 +291,21 @@ async def test_a_user_who_is_being_created_is_waited_for() -> None:
         assert (waiting.phase, waiting.message) == ("Processing", "there is no User bob")
         await at.user("bob")
         assert (await at.finished(created)).status.phase == "Completed"
+
+
+@pytest.mark.parametrize("late", ["alice", "bob"])
+@virtual
+async def test_a_request_is_not_about_people_who_came_to_the_name_after_it(late: str) -> None:
+    """It may be carried out late: its creator had the right to give roles to, and in the workspace of, others."""
+    async with virtual_desk() as at:
+        early = operation("Grant", "bob", "ns-alice", "Owner")
+        early.metadata.creation_timestamp = now()
+        await people(at, *{"alice", "bob"} - {late})
+        await asyncio.sleep(40)
+        await people(at, late)
+        with pytest.raises(Permanent, match=f"the User {late} was created after this request, which does not mean it"):
+            await reconciler(at).act(early)
+        assert await at.roles("ns-alice") == {}
 
 
 @virtual
