@@ -213,6 +213,7 @@ async def test_requests_are_listed_and_shown(admin: Client, kubeconfig: str, ins
     )
     eviction = Evictionrequest(metadata=ObjectMeta(name=namespace), spec=EvictionRequestSpec(node="n1"))
     created = await admin.create(eviction)
+    await grant(admin, namespace, "forged", None, user="eve\x1b[8m\nnobody")
 
     listed = await requests(kubeconfig, "list", "-n", namespace)
     rows = [re.split(r" {3,}", line) for line in listed.output.splitlines()]
@@ -220,6 +221,7 @@ async def test_requests_are_listed_and_shown(admin: Client, kubeconfig: str, ins
     assert {row[2] for row in rows[1:] if row[0] == "Grant"} == await names(admin, namespace)
     assert ["Evictionrequest", "-", namespace, "-", "Pending"] in [row[:5] for row in rows]
     assert ["Grant", namespace, "done-long-ago", "alice", "Completed", "3d", "it is Completed"] in rows
+    assert ["Grant", namespace, "forged", "eve [8m nobody"] in [row[:4] for row in rows]
     assert "Backup" not in listed.output
 
     chosen = ["grant", "-n", namespace, "--phase", "Failed", "--user", "bob", "--older-than", "1d"]
@@ -233,11 +235,13 @@ async def test_requests_are_listed_and_shown(admin: Client, kubeconfig: str, ins
 
     about = ObjectReference(uid=created.metadata.uid, name=namespace, kind="Evictionrequest")
     metadata = ObjectMeta(name=unique_name("drained"), namespace="default")
-    await admin.create(Event(metadata=metadata, involved_object=about, reason="Drained", message="done", type="Normal"))
+    await admin.create(
+        Event(metadata=metadata, involved_object=about, reason="Drained", message="done\x1b[2J", type="Normal")
+    )
     shown = await requests(kubeconfig, "show", f"evictionrequest/{namespace}")
     assert shown.output.splitlines()[0].startswith(f"Evictionrequest {namespace}: Pending, ")
     assert "spec:\n  node: n1\n" in shown.output
-    assert shown.output.endswith("event: Normal Drained: done\n")
+    assert shown.output.endswith("event: Normal Drained: done [2J\n")
     found = json.loads((await requests(kubeconfig, "show", "gr/running", "-n", namespace, "-o", "json")).output)
     assert found["spec"] == {"user": "alice", "role": "viewer"}
     await admin.delete(created)

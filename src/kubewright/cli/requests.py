@@ -186,10 +186,15 @@ def _print_table(found: Iterable[RequestObject]) -> None:
 
 def _cells(request: RequestObject) -> tuple[str, ...]:
     obj, status = request.obj, request.status
-    message = " ".join(status.message.split())
+    user, message = _line(request.user), _line(status.message)
     shown = message if len(message) <= _MAX_MESSAGE else f"{message[: _MAX_MESSAGE - 1]}…"
-    cells = (obj.kind, obj.metadata.namespace, obj.metadata.name, request.user, status.phase, request.age, shown)
+    cells = (obj.kind, obj.metadata.namespace, obj.metadata.name, user, status.phase, request.age, shown)
     return tuple(cell or "-" for cell in cells[:-1]) + cells[-1:]
+
+
+def _line(text: str) -> str:
+    """What others have written, as one line that no terminal takes for a command."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
 # Show
@@ -207,7 +212,7 @@ def _show(options: argparse.Namespace) -> None:
     print(f"{obj.kind} {obj.key}: {request.status.phase}, {request.age} ago")
     print(to_yaml({part: obj[part] for part in ("spec", "status") if part in obj.content}), end="")
     for event in events:
-        print(f"event: {event.type} {event.reason}: {event.message}")
+        print(_line(f"event: {event.type} {event.reason}: {event.message}"))
 
 
 async def _shown(options: argparse.Namespace, kind: str, name: str) -> tuple[RequestObject, list[Event]]:
