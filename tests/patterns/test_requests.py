@@ -428,6 +428,22 @@ def test_a_request_may_take_and_be_kept_for_ever() -> None:
     run_virtual(main)
 
 
+@pytest.mark.parametrize(
+    ("said", "message"), [("x" * 3_000_000, "x" * 32765 + "..."), ("file \udcff", "file ?")], ids=["long", "surrogate"]
+)
+def test_a_request_ends_whatever_is_said_of_it(said: str, message: str) -> None:
+    async def main() -> None:
+        for acting, phase in ((failing(NotYet(said, after=5)), "Completed"), (failing(Permanent(said)), "Failed")):
+            async with world(acting) as it:
+                await it.admin.create(errand())
+                await asyncio.sleep(1)
+                assert (await it.status()).message == message
+                await asyncio.sleep(10)
+                assert await it.phase() == phase
+
+    run_virtual(main)
+
+
 def test_item_80_there_is_one_event_for_the_end_of_a_request() -> None:
     async def main() -> None:
         async with world(failing(ConnectionResetError("reset"))) as it:

@@ -47,6 +47,8 @@ R = TypeVar("R", bound=Object)
 _QUICK_ATTEMPTS = 12
 """So many attempts that end with an unexpected exception have the back-off of the queue: the last of it is 20 s."""
 
+_MAX_MESSAGE = 32768  # as that of a condition
+
 _log = logging.getLogger(__name__)
 
 
@@ -239,7 +241,7 @@ class RequestReconciler(ABC, Generic[R]):
     async def _put_off(self, obj: R, progress: _Progress, error: Exception) -> Result:
         """Report why the request is not finished yet, and act upon it again later."""
         status = status_of(obj)
-        status.message = message_of(error)
+        status.message = _storable(message_of(error))
         progress.is_waiting = isinstance(error, NotYet)
         with suppress(NotFound):
             await self._store(obj)
@@ -270,13 +272,13 @@ class RequestReconciler(ABC, Generic[R]):
 
     async def _finish(self, obj: R, phase: Phase, message: str) -> Result | None:
         """Report the end of a request and store it, in this order: what was done is known whatever happens then."""
-        end = _End(phase, message, now())
+        end = _End(phase, _storable(message), now())
         self._progress_of(obj).end = end
         await self._record(obj, status_of(obj).phase, end)
         if phase == "Completed":
-            await self.events.once("Normal", obj, self.completed_reason, message or self.completed_reason)
+            await self.events.once("Normal", obj, self.completed_reason, end.message or self.completed_reason)
         else:
-            await self.events.once("Warning", obj, self.failed_reason, message or self.failed_reason)
+            await self.events.once("Warning", obj, self.failed_reason, end.message or self.failed_reason)
         return await self._store_end(obj, end)
 
     async def _store_end(self, obj: R, end: _End) -> Result | None:
@@ -370,6 +372,12 @@ class RequestReconciler(ABC, Generic[R]):
 
 class _Reporting(Protocol):
     status: RequestStatus
+
+
+def _storable(message: str) -> str:
+    """What a status can hold, of whatever length and origin: a request would not end that cannot say how."""
+    message = str(message).encode(errors="replace").decode()
+    return message if len(message) <= _MAX_MESSAGE else f"{message[: _MAX_MESSAGE - 3]}..."
 
 
 def _since(time: datetime | None) -> timedelta:
