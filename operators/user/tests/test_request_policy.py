@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 from operators.user import Deleterequest, Operationrequest, Options
-from operators.user.names import CREATOR, OWNER, SYSTEM_NAMESPACE, RoleName, workspace_of
+from operators.user.names import CREATOR, OWNER, RBAC, SYSTEM_NAMESPACE, RoleName, workspace_of
 from operators.user.tests.deploying import KINDS
 from operators.user.tests.requesting import MAY_ASK, Desk, deletion, desk, operation, prepared, virtual_desk
 
@@ -109,10 +109,21 @@ async def test_an_owner_requests_roles_in_the_own_workspace_and_in_no_other(town
     assert "may not delete" in await refusal(owner, operation("Deprive", town.alice, town.elsewhere))
 
 
-async def test_bindings_without_the_role_are_not_enough(town: Town) -> None:
-    """Who may create role bindings may still not bind what they do not have."""
-    binder = await town.person(None, Permission(RoleBinding, "create", "delete", namespace=town.here))
-    assert "may not bind workspace-owner" in await refusal(binder, operation("Grant", town.bob, town.here, "Owner"))
+async def test_each_of_the_rights_to_give_a_role_is_needed(town: Town) -> None:
+    """Who may create role bindings may still not bind what they do not have, nor take the role that there is."""
+    bind = Permission(f"{RBAC}/clusterroles", "bind", name="workspace-owner", namespace=town.here)
+    for rights, refused in (
+        ([Permission(RoleBinding, "create", "delete", namespace=town.here)], "may not bind workspace-owner"),
+        ([Permission(RoleBinding, "delete", namespace=town.here), bind], "may not bind workspace-owner"),
+        ([Permission(RoleBinding, "create", namespace=town.here), bind], "may not delete rolebindings"),
+        ([Permission(RoleBinding, "create", "delete", namespace=town.here), bind], ""),
+    ):
+        person = await town.person(None, *rights)
+        request = operation("Grant", town.bob, town.here, "Owner")
+        message = await refusal(person, request)
+        assert refused in message
+        assert bool(message) == bool(refused)
+    assert (await town.at.finished(request)).status.phase == "Completed"
 
 
 async def test_the_policy_of_a_cluster_may_trust_somebody(town: Town) -> None:
