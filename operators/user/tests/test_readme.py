@@ -1,19 +1,23 @@
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from operators.user import request_policy
+from operators.user import User, request_policy
 from operators.user.deployed import POLICY
 from operators.user.names import KEEP_WORKSPACE, ROLE_NAMES, SYSTEM_NAMESPACE, cluster_role_of
 from operators.user.options import Options
 from operators.user.steps import pipeline
+from operators.user.tests.deploying import vacant
 
+from kubewright import Manager, ObjectMeta
 from kubewright.api.batch.v1 import CronJob
 from kubewright.api.rbac.v1 import ClusterRole
 from kubewright.deployment import Operator, objects_of
 from kubewright.manager.options import OptionFlags
+from kubewright.testing import virtual
 
 TEXT = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -28,6 +32,26 @@ def test_names_and_flags_are_those_of_the_program() -> None:
     policies = (POLICY, request_policy.POLICY)
     for word in (*map(cluster_role_of, ROLE_NAMES), *ROLE_NAMES, *flags, *policies, KEEP_WORKSPACE, SYSTEM_NAMESPACE):
         assert f"`{word}" in TEXT, word
+
+
+@virtual
+async def test_the_example_of_a_quota_admits_the_oldest_users_and_others_when_they_are_gone() -> None:
+    example: dict[str, Callable[[Manager, Options], None]] = {}
+    [text] = re.findall(r"```python\n# limited\.py\n(.*?)```", TEXT, re.DOTALL)
+    exec(text.replace("kubewright_operators", "operators").replace("100", "1"), example)
+    async with vacant() as (_, admin, own):
+        manager = Manager(own, webhook_address="0")
+        example["limited"](manager, Options())
+
+        async def phases() -> list[str]:
+            await asyncio.sleep(120)
+            return [user.status.phase for user in await admin.list(User)]
+
+        async with manager.running():
+            first, *_ = [await admin.create(User(metadata=ObjectMeta(name=name))) for name in ("a", "b", "c")]
+            assert await phases() == ["Active", "Pending", "Pending"]
+            await admin.delete(first)
+            assert await phases() == ["Active", "Pending"]
 
 
 async def test_the_example_deploys_a_clean_up_with_the_image_of_the_operator() -> None:
