@@ -204,16 +204,18 @@ async def test_a_user_who_is_created_again_does_not_inherit_roles() -> None:
 
 
 @virtual
-async def test_subjects_that_somebody_adds_to_a_binding_are_removed_by_the_next_request() -> None:
+async def test_what_somebody_changes_about_a_binding_is_repaired_by_the_next_request() -> None:
     async with virtual_desk() as at:
         for name in ("alice", "bob"):
             await at.user(name)
         await at.carried_out("Grant", "bob", "ns-alice", "Developer")
         binding = await at.admin.get(RoleBinding, "bob-Developer", namespace="ns-alice")
         expected: Sequence[Subject] = list(binding.subjects)
+        owners, binding.metadata.owner_references = binding.metadata.owner_references, []
         binding.subjects.append(Subject(api_group="rbac.authorization.k8s.io", kind="User", name="eve"))
         binding.metadata.labels[OWNER] = "eve"
         await at.admin.update(binding)
         await at.carried_out("Grant", "bob", "ns-alice", "Developer")
         binding = await at.admin.get(binding)
         assert (binding.subjects, binding.metadata.labels[OWNER]) == (expected, "bob")
+        assert binding.metadata.owner_references == owners
