@@ -54,7 +54,7 @@ def add_users(manager: Manager, options: Options, quota: Quota | None) -> None:
     )
     manager.require(
         Permission(Namespace, "create", "patch", "delete"),
-        Permission(ServiceAccount, "create", "patch", namespace=SYSTEM_NAMESPACE),
+        Permission(ServiceAccount, "create", "patch", "delete", namespace=SYSTEM_NAMESPACE),
         Permission(ServiceAccount, "create", subresource="token", namespace=SYSTEM_NAMESPACE),
         Permission(Secret, "create", "patch", "delete", namespace=SYSTEM_NAMESPACE),
         Permission(Role, "create", "patch"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubewright import CachedClient, Config, Recorder, Result, now
 from kubewright.api import Object
-from kubewright.api.core.v1 import Namespace, Secret
+from kubewright.api.core.v1 import Namespace, Secret, ServiceAccount
 from kubewright.api.rbac.v1 import Role, RoleBinding
 from kubewright.patterns import NotYet, ObjectReconciler, get_condition, set_condition
 
@@ -52,17 +52,21 @@ class UserReconciler(ObjectReconciler[User]):
         return Result(requeue_after=max(1.0, (context.next_change - now()).total_seconds()))
 
     async def cleanup(self, user: User) -> None:
-        """Revoke the kubeconfig and the roles elsewhere, delete the workspace or leave it behind, and wait for that.
+        """Revoke kubeconfig, identity and roles elsewhere, delete the workspace or leave it behind, and wait for that.
 
-        Everything else goes by its owner references. The roles do not wait for that: who deletes a User and has its
-        dependents orphaned would leave them to a later User of that name.
+        Everything else goes by its owner references. These do not wait for that: who deletes a User and has its
+        dependents orphaned would leave them to a later User of that name, or keep that one from having its own.
         """
-        secret = await self.client.find(Secret, kubeconfig_of(user.metadata.name), namespace=SYSTEM_NAMESPACE)
-        if secret is not None and is_left_by(user, secret):
-            await self.client.delete(secret, uid=secret.metadata.uid, missing_ok=True)
-        workspace = await self.client.find(Namespace, workspace_of(user.metadata.name))
+        name = user.metadata.name
+        for child in (
+            await self.client.find(Secret, kubeconfig_of(name), namespace=SYSTEM_NAMESPACE),
+            await self.client.find(ServiceAccount, name, namespace=SYSTEM_NAMESPACE),
+        ):
+            if child is not None and is_left_by(user, child):
+                await self.client.delete(child, uid=child.metadata.uid, missing_ok=True)
+        workspace = await self.client.find(Namespace, workspace_of(name))
         if workspace is None or workspace.metadata.deletion_timestamp is None:
-            await take_roles_elsewhere(self.client, user.metadata.name)
+            await take_roles_elsewhere(self.client, name)
         if workspace is None:
             return
         if not is_of(user, workspace) or user.metadata.annotations.get(KEEP_WORKSPACE) == "true":

@@ -314,11 +314,13 @@ async def test_the_rights_of_a_user_go_although_its_dependents_were_orphaned_bef
         await admin.delete(user, propagation="Orphan")
         await asyncio.sleep(60)  # for the garbage collector
         assert (await admin.get(Namespace, "ns-alice")).metadata.owner_references == []
-        async with operating(plane, admin, own):
+        async with operating(plane, admin, own) as here:
             await admin.wait_for(user, deleted, timeout=60)
-        assert not await is_accepted(kubeconfig)
-        assert await admin.list(RoleBinding, namespace="ns-alice") == []
-        assert len(await admin.list(Role, namespace="ns-alice")) == 3
+            assert not await is_accepted(kubeconfig)
+            assert await admin.find(ServiceAccount, "alice", namespace=SYSTEM_NAMESPACE) is None
+            assert await admin.list(RoleBinding, namespace="ns-alice") == []
+            assert len(await admin.list(Role, namespace="ns-alice")) == 3
+            await here.create()
 
 
 @virtual
