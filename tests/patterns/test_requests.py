@@ -329,6 +329,35 @@ def test_item_77_a_temporary_error_is_retried_after_thirty_seconds() -> None:
     run_virtual(main)
 
 
+def test_a_retry_is_never_earlier_than_it_is_to_be() -> None:
+    async def main() -> None:
+        async with world(failing(ConnectionResetError("reset")), retry=timedelta(minutes=5)) as it:
+            await it.admin.create(errand())
+            await asyncio.sleep(290)
+            assert await it.phase() == "Processing"
+            await asyncio.sleep(20)
+            assert await it.phase() == "Completed"
+
+    run_virtual(main)
+
+
+def test_a_request_that_another_writer_has_finished_is_deleted_in_time() -> None:
+    async def main() -> None:
+        busy = failing(NotYet("busy", after=7200))
+        async with world(busy, expiry=timedelta(hours=9), retention=timedelta(minutes=1)) as it:
+            created = await it.admin.create(errand())
+            await asyncio.sleep(30)
+            there = await it.admin.get(created)
+            there.status.phase, there.status.completion_time = "Failed", now()
+            await it.admin.status.patch(there)
+            await asyncio.sleep(50)
+            assert await it.phase() == "Failed"
+            await asyncio.sleep(20)
+            assert await it.phase() == "gone"
+
+    run_virtual(main)
+
+
 def test_a_wait_is_as_long_as_it_says() -> None:
     async def main() -> None:
         async with world(failing(NotYet("busy", after=5))) as it:
