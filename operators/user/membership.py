@@ -105,13 +105,15 @@ async def take_back(client: CachedClient, workspace: str, owner: str) -> None:
 
 
 async def take_roles_elsewhere(client: CachedClient, user: str) -> None:
-    """Take the roles that a user has in the workspaces of others."""
+    """Take the roles that a user has in the workspaces of others, and name it as the owner of none of them."""
+    for other in await client.list(User):
+        if other.metadata.name != user and other.metadata.annotations.get(OWNER) == user:
+            await hand_over(client, workspace_of(other.metadata.name), other.metadata.name)
     labelled = await client.list(RoleBinding, labels={OWNER: user}, consistency="live")
     for binding in labelled:
         workspace = binding.metadata.namespace
         is_elsewhere = user_of(workspace) is not None and workspace != workspace_of(user)
         if is_elsewhere and role_of(binding.role_ref) is not None:
-            await take_back(client, workspace, user)  # while the binding shows where
             await take_role(client, binding)
 
 

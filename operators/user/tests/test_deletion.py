@@ -292,12 +292,15 @@ async def test_a_namespace_that_is_not_the_users_own_stays() -> None:
         assert (await at.admin.get(Namespace, "ns-bob")).metadata.deletion_timestamp is None
 
 
+@pytest.mark.parametrize("is_taken", [False, True], ids=["given", "taken by hand"])
 @virtual
-async def test_roles_do_not_outlive_a_user_whose_dependents_are_orphaned() -> None:
+async def test_roles_do_not_outlive_a_user_whose_dependents_are_orphaned(is_taken: bool) -> None:
     async with virtual_operator() as at:
         for name in ("alice", "bob"):
             await user(at, name)
         await at.carried_out("Grant", "bob", "ns-alice", "Owner")
+        if is_taken:
+            await at.admin.delete(RoleBinding, "bob-Owner", namespace="ns-alice")
         await at.admin.delete(User, "bob", propagation="Orphan")
         await at.admin.wait_for(User, "bob", deleted, timeout=60)
         assert await at.roles("ns-alice") == {"alice": "workspace-owner"}
