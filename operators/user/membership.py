@@ -7,9 +7,11 @@ with the User. That of the User whose workspace it is, is made by the User's own
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
-from kubewright import CachedClient, ObjectMeta, OwnerReference
+from kubewright import CachedClient, NotFound, ObjectMeta, OwnerReference
 from kubewright.api.rbac.v1 import RoleBinding
+from kubewright.client import MergePatch
 
 from .names import OWNER, ROLE_NAMES, RoleName, binding_of, role_of, role_reference, subjects_of, user_of, workspace_of
 from .types import User
@@ -27,9 +29,8 @@ class Members:
 
     @classmethod
     async def of(cls, client: CachedClient, workspace: str) -> Members:
-        """Those of now, but for what is being deleted and gives nobody anything any more: see `take_role`."""
-        found = await client.list(RoleBinding, namespace=workspace, consistency="live")
-        return cls(workspace, [each for each in found if each.subjects or each.metadata.deletion_timestamp is None])
+        """Those of now."""
+        return cls(workspace, await client.list(RoleBinding, namespace=workspace, consistency="live"))
 
     def of_user(self, user: str) -> list[RoleBinding]:
         """By which requests have given roles to a user. One that has lost its label still gives rights."""
@@ -81,12 +82,14 @@ class Members:
 async def take_role(client: CachedClient, binding: RoleBinding) -> None:
     """Delete just this binding, not one that has taken its name since.
 
-    One that is held by finalizers would go on giving the role: nobody has it by that from now on.
+    Finalizers do not hold it: it would go on giving the role, and who writes role bindings can put them on, too.
     """
-    if binding.metadata.finalizers:
-        binding.subjects = []
-        await client.patch(binding)
     await client.delete(binding, uid=binding.metadata.uid, missing_ok=True)
+    if binding.metadata.finalizers:
+        # Nothing else, not even a revision: whoever changes more of a binding must be permitted to bind its role.
+        released = MergePatch({"metadata": {"uid": binding.metadata.uid, "finalizers": None}})
+        with suppress(NotFound):
+            await client.patch(RoleBinding, binding.key, released)
 
 
 async def hand_over(client: CachedClient, workspace: str, owner: str) -> None:

@@ -13,7 +13,16 @@ import pytest
 from operators.user import Operationrequest, Options, User
 from operators.user.deletion_gate import DeletionGate
 from operators.user.membership import Members
-from operators.user.names import CREATOR, OWNER, SYSTEM_NAMESPACE, RoleName, role_reference, subjects_of, workspace_of
+from operators.user.names import (
+    CREATOR,
+    OWNER,
+    RBAC,
+    SYSTEM_NAMESPACE,
+    RoleName,
+    role_reference,
+    subjects_of,
+    workspace_of,
+)
 from operators.user.operations import OperationReconciler
 from operators.user.request_controllers import NAME
 from operators.user.request_guard import Guard
@@ -28,11 +37,11 @@ from operators.user.tests.requesting import (
     touch,
 )
 
-from kubewright import Client, ControlPlane, Field, Invalid, Manager, Permission, now
+from kubewright import Client, ControlPlane, Field, Invalid, Manager, ObjectMeta, Permission, now
 from kubewright.api import Object
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.events.v1 import Event
-from kubewright.api.rbac.v1 import RoleBinding
+from kubewright.api.rbac.v1 import RoleBinding, RoleRef
 from kubewright.client import JSONPatch
 from kubewright.client.errors import ServerTimeout, Status, TooManyRequests
 from kubewright.client.wait import deleted
@@ -164,6 +173,14 @@ async def test_item_74_deprive_removes_and_that_there_is_nothing_is_all_right(at
     assert [each.status.phase for each in (first, second)] == ["Completed", "Completed"]
     assert first.status.message == f"{people.bob} is not Developer of {people.workspace} any more"
     assert second.status.message == f"{people.bob} has no role Developer in {people.workspace}"
+    assert await at.roles(people.workspace) == {}
+
+    # One of the original, which the operator could not create, and that is held by somebody.
+    label, role = {OWNER: people.bob}, RoleRef(api_group=RBAC, kind="Role", name="Manager")
+    metadata = ObjectMeta(name="rb-bob", namespace=people.workspace, labels=label, finalizers=["example.com/held"])
+    await at.admin.create(RoleBinding(metadata=metadata, role_ref=role, subjects=subjects_of(people.bob)))
+    third = await at.carried_out("Deprive", people.bob, people.workspace)
+    assert third.status.message == f"{people.bob} is not Manager of {people.workspace} any more"
     assert await at.roles(people.workspace) == {}
 
 
