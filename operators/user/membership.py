@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from kubewright import CachedClient, NotFound, ObjectMeta, OwnerReference
+from kubewright import CachedClient, Client, NotFound, ObjectMeta, OwnerReference
 from kubewright.api.rbac.v1 import RoleBinding
 from kubewright.client import MergePatch
 
@@ -79,7 +79,7 @@ class Members:
         return True
 
 
-async def take_role(client: CachedClient, binding: RoleBinding) -> None:
+async def take_role(client: Client, binding: RoleBinding) -> None:
     """Delete just this binding, not one that has taken its name since.
 
     Finalizers do not hold it: it would go on giving the role, and who writes role bindings can put them on, too.

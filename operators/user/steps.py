@@ -11,6 +11,7 @@ from kubewright.patterns import NotYet, Pipeline, get_condition, step
 
 from .context import UserContext
 from .kubeconfig import has_token_of, sync_kubeconfig
+from .membership import take_role
 from .names import (
     CREATOR,
     OWNER,
@@ -91,7 +92,7 @@ async def role_binding(context: UserContext) -> None:
     found = await context.client.find(wanted)
     if found is not None and found.role_ref != wanted.role_ref:
         # What a binding refers to cannot be changed.
-        await context.client.delete(found, uid=found.metadata.uid, missing_ok=True)
+        await take_role(context.client, found)
         found = None
     await take_over(context.client, context.object, found)
     await context.ensure(wanted)

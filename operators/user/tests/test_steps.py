@@ -168,7 +168,7 @@ async def test_a_binding_to_another_role_is_replaced() -> None:
         binding = await admin.get(RoleBinding, "alice", namespace="ns-alice")
         await admin.delete(binding)
         binding.role_ref = role_reference("Developer")
-        binding.metadata.resource_version = ""
+        binding.metadata.resource_version, binding.metadata.finalizers = "", ["example.com/held"]
         await admin.create(binding)
         async with operating(plane, admin, own) as here:
             await settled(here.manager)
