@@ -80,6 +80,8 @@ async def people(admin: Client, own: Client) -> AsyncIterator[People]:
     made = Desk(None, admin, own, None)  # type: ignore[arg-type]  # nothing runs yet
     users = [await made.user(name) for name in (people.alice, people.bob)]
     yield people
+    # An unfinished one would be carried out by the operator of the next test.
+    await admin.delete_all(Operationrequest, namespace=SYSTEM_NAMESPACE)
     for user in users:
         await admin.delete(user, missing_ok=True)
 
