@@ -31,8 +31,8 @@ def check_devbox(review: Review[Devbox]) -> list[FieldCause]:
     for variable in new.config.env:
         if not is_exportable(variable.name):
             review.warn(f"spec.config.env: {variable.name} is not exported to login shells, which take other names")
-    before = set(_errors(old)) if old is not None else set()
-    return [error for error in _errors(new) if error not in before]
+    known = frozenset[FieldCause]() if old is None else frozenset(_errors(old))
+    return [error for error in _errors(new) if error not in known]
 
 
 def _errors(spec: DevboxSpec) -> Iterator[FieldCause]:
