@@ -58,12 +58,21 @@ async def test_a_reconcile_that_wrote_is_logged_with_how_long_it_took_and_why_it
     ]
 
 
-@virtual
-async def test_the_log_line_has_the_time_of_the_requeue(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    assert await lines(first(1, Result(requeue_after=30), seconds=12.34), caplog) == [
-        "INFO [widget web] reconciled in 12.3 s with 1 write (Pod deleted shop/web-0), again in 30 s"
-    ]
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.25, "250 ms"), (30, "30 s"), (119, "119 s"), (3600, "60 min"), (90_000, "25 h"), (8e8, "9259.3 d")],
+)
+def test_the_log_line_has_the_time_of_the_requeue(seconds: float, text: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A requeue after years, as tokens have it, is no power of ten."""
+
+    @virtual
+    async def scenario() -> None:
+        caplog.set_level(logging.INFO)
+        assert await lines(first(1, Result(requeue_after=seconds), seconds=12.34), caplog) == [
+            f"INFO [widget web] reconciled in 12.3 s with 1 write (Pod deleted shop/web-0), again in {text}"
+        ]
+
+    scenario()
 
 
 @pytest.mark.parametrize("outcome", [None, Result(), Result(requeue=True), Result(requeue_after=30), conflict()])

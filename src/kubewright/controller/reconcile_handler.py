@@ -353,7 +353,13 @@ def _summary(work: Work[Key], seconds: float, writes: int) -> str:
 
 
 def _duration(seconds: float) -> str:
-    return f"{seconds * 1000:.3g} ms" if seconds < 0.9995 else f"{round(seconds, 1):g} s"
+    """`12 ms`, `1.5 s`, `60 min`, `72 d`: the largest unit of which there are two."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.3g} ms"
+    for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * unit:
+            return f"{round(seconds / unit, 1):g} {name}"
+    return f"{round(seconds, 1):g} s"
 
 
 def text_of(error: Exception) -> str:
