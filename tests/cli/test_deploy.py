@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -20,7 +21,9 @@ from kubewright.api.coordination.v1 import Lease
 from kubewright.api.core.v1 import ConfigMap, Namespace, ResourceQuota, Secret, ServiceAccount
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.meta import ObjectMeta
+from kubewright.api.owners import set_owner_reference
 from kubewright.api.rbac.v1 import ClusterRole, RoleBinding
+from kubewright.api.scheduling.v1 import PriorityClass
 from kubewright.cli.cluster.labelled import kinds_of
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, condition, deleted, exists
@@ -140,6 +143,17 @@ async def test_what_an_operator_no_longer_has_goes_and_what_others_have_is_kept(
         reason = f"it has the {mine.kind} {project.name}, which is not of this operator"
         assert f"  keep       Namespace {project.namespace}: {reason}\n" in tried.output
         await admin.delete(mine)
+    # Nor what goes with an owner that is in no namespace: it would be lost, and its owner stays.
+    tenant = await admin.create(PriorityClass(metadata=ObjectMeta(name=project.name), value=1))
+    secret = Secret(metadata=copy.deepcopy(metadata))
+    set_owner_reference(tenant, secret)
+    await admin.create(secret)
+    tried = await run("undeploy", "--dry-run")
+    reason = f"it has the Secret {project.name}, which is of the PriorityClass {project.name}"
+    assert f"  keep       Namespace {project.namespace}: {reason}\n" in tried.output
+    await admin.delete(secret)
+    await admin.delete(tenant)
+
     await admin.create(ConfigMap(metadata=ObjectMeta(name="mine", namespace=project.namespace)))
     undeployed = await run("undeploy", "--keep-definitions")
     assert undeployed.code == 0, undeployed.errors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.builtin import MODULES
@@ -21,6 +21,13 @@ _EVERYWHERE: Final = (("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "def
 _ABOUT_OTHERS: Final = ("Event", "Endpoints")
 
 
+class _Owner(NamedTuple):
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
 async def reason_to_keep(
     client: Client, operator: Operator, namespace: str, going: Collection[Object], kept: Collection[Object]
 ) -> str:
@@ -32,6 +39,7 @@ async def reason_to_keep(
     if namespace in _KUBERNETES:
         return "it is Kubernetes' own"
     going_names, kept_names = {described(obj) for obj in going}, {described(obj) for obj in kept}
+    owners: dict[_Owner, str] = {}
     try:
         async for kind in _kinds(client, going_names):
             for found in await _objects(client, kind, namespace):
@@ -40,11 +48,42 @@ async def reason_to_keep(
                     return f"it has the {kind.__name__} {name}, which is kept"
                 if operator.owns(found) or identity in going_names or (kind.__name__, name) in _EVERYWHERE:
                     continue
-                if not found.metadata.owner_references:  # an owner is found itself, whatever it is
+                if not found.metadata.owner_references:
                     return f"it has the {kind.__name__} {name}, which is not of this operator"
+                for each in found.metadata.owner_references:
+                    owner = _Owner(each.api_version, each.kind, each.name, each.uid)
+                    owners.setdefault(owner, f"{kind.__name__} {name}")
+        for owner, dependent in owners.items():
+            if not _goes(owner, going) and await _is_elsewhere(client, owner):
+                return f"it has the {dependent}, which is of the {owner.kind} {owner.name}"
     except APIError as error:  # it may not be listed, or cannot be, as a webhook of others does not answer
         return f"it may have what is not of this operator: {error}"
     return ""
+
+
+def _goes(owner: _Owner, going: Collection[Object]) -> bool:
+    """Whether an owner goes, itself or with its definition."""
+    group = owner.api_version.rpartition("/")[0]
+    return any(
+        (obj.spec.group, obj.spec.names.kind) == (group, owner.kind)
+        if isinstance(obj, CustomResourceDefinition)
+        else obj.metadata.uid == owner.uid
+        for obj in going
+    )
+
+
+async def _is_elsewhere(client: Client, owner: _Owner) -> bool:
+    """Whether an owner is in no namespace, and so is not found itself. What has lost its owner goes."""
+    try:
+        served = await client.discover(owner.api_version)
+    except NotFound:
+        return True  # of a kind that is not served now, so that nobody knows
+    for each in served:
+        if each.kind == owner.kind and "/" not in each.name:
+            kind = Dynamic.of(owner.api_version, owner.kind, plural=each.name, namespaced=each.namespaced)
+            found = None if each.namespaced else await client.find(metadata_only(kind), owner.name)
+            return found is not None and found.metadata.uid == owner.uid
+    return True
 
 
 async def _objects(client: Client, kind: type[Dynamic], namespace: str) -> Sequence[Object]:
