@@ -25,6 +25,7 @@ from kubewright.api.owners import set_owner_reference
 from kubewright.api.rbac.v1 import ClusterRole, RoleBinding
 from kubewright.api.scheduling.v1 import PriorityClass
 from kubewright.cli.cluster.labelled import kinds_of
+from kubewright.cli.cluster.target import TargetCluster
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, condition, deleted, exists
 from kubewright.deployment import Operator
@@ -108,7 +109,7 @@ async def test_an_operator_is_deployed_does_its_work_and_goes_without_a_trace(
 
 
 async def test_what_an_operator_no_longer_has_goes_and_what_others_have_is_kept(
-    control_plane: ControlPlane, admin: Client, kubeconfig: str, project: Ferryman
+    control_plane: ControlPlane, admin: Client, kubeconfig: str, project: Ferryman, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run(verb: str, *arguments: str) -> Done:
         given = [verb, project.package, "--kubeconfig", kubeconfig, *arguments]
@@ -154,11 +155,21 @@ async def test_what_an_operator_no_longer_has_goes_and_what_others_have_is_kept(
     await admin.delete(secret)
     await admin.delete(tenant)
 
-    await admin.create(ConfigMap(metadata=ObjectMeta(name="mine", namespace=project.namespace)))
-    undeployed = await run("undeploy", "--keep-definitions")
+    # Nor what they have put there since the question.
+    async def created() -> None:
+        async with Client(Config.from_kubeconfig(kubeconfig)) as client:
+            await client.create(ConfigMap(metadata=ObjectMeta(name="mine", namespace=project.namespace)))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TargetCluster, "consent", lambda cluster, yes: asyncio.run(created()))
+        undeployed = await run("undeploy", "--keep-definitions")
     assert undeployed.code == 0, undeployed.errors
+    *planned, kept, count = undeployed.output.splitlines()
+    assert f"  delete     Namespace {project.namespace}" in planned
     reason = "it has the ConfigMap mine, which is not of this operator"
-    assert f"  keep       Namespace {project.namespace}: {reason}\n" in undeployed.output
+    assert kept == f"  keep       Namespace {project.namespace}: {reason}"
+    assert count == f"{len(planned) - 2} deleted"
+    assert await admin.find(ConfigMap, "mine", namespace=project.namespace) is not None
     assert "CustomResourceDefinition" not in undeployed.output
     assert await admin.find(ServiceAccount, project.name, namespace=project.namespace) is None
     names = (await control_plane.kubectl("get", "crd", "-o", "name")).stdout

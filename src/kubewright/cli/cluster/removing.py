@@ -12,10 +12,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.core.v1 import Namespace, ServiceAccount
+from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object
 from kubewright.cli.arguments import add_timeout_argument
 from kubewright.cli.cluster.custom_objects import (
@@ -28,7 +30,7 @@ from kubewright.cli.cluster.deletion import delete, find, wait_until_gone
 from kubewright.cli.cluster.labelled import labelled
 from kubewright.cli.cluster.namespaces import reason_to_keep
 from kubewright.cli.cluster.permitted import permitted
-from kubewright.cli.cluster.plan import PlannedChange, Verb, action, changes
+from kubewright.cli.cluster.plan import PlannedChange, Verb, action, changes, described
 from kubewright.cli.cluster.progress import ChangeProgress, planned_on
 from kubewright.cli.cluster.target import Refused, TargetCluster, add_change_arguments, ask
 from kubewright.cli.termination import run_terminable
@@ -52,24 +54,6 @@ def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
     add_timeout_argument(parser, "everything has gone")
 
 
-class _Removal(Struct, frozen=True):
-    """What goes, what is kept, and the objects that go with their definitions."""
-
-    steps: list[PlannedChange]
-    custom: list[CustomObjects]
-    warning: str = ""
-
-    @property
-    def deleted(self) -> list[CustomObjects]:
-        """The custom objects that go, as far as there are any."""
-        return [each for each in self.custom if each.objects]
-
-    @property
-    def count(self) -> int:
-        """How many custom objects go."""
-        return sum(len(each.objects) for each in self.custom)
-
-
 class Remains(Struct, frozen=True):
     """What there may be of an operator in a cluster."""
 
@@ -86,6 +70,30 @@ class Remains(Struct, frozen=True):
     """Whether the user has named the namespace of the operator, so that it must not go from another one."""
 
 
+class _Removal(Struct, frozen=True):
+    """What goes, what is kept, and the objects that go with their definitions."""
+
+    remains: Remains
+    steps: list[PlannedChange]
+    custom: list[CustomObjects]
+    warning: str = ""
+
+    @property
+    def deleted(self) -> list[CustomObjects]:
+        """The custom objects that go, as far as there are any."""
+        return [each for each in self.custom if each.objects]
+
+    @property
+    def count(self) -> int:
+        """How many custom objects go."""
+        return sum(len(each.objects) for each in self.custom)
+
+    @property
+    def going(self) -> list[PlannedChange]:
+        """The steps that delete something."""
+        return changes(self.steps)
+
+
 def remove(remains: Remains, cluster: TargetCluster, options: argparse.Namespace) -> None:
     """Show what goes, and remove it, with the user's consent where objects go or the cluster is not local."""
     planning = ChangeProgress((), options.timeout)
@@ -98,14 +106,16 @@ def remove(remains: Remains, cluster: TargetCluster, options: argparse.Namespace
         sys.stdout.flush()
         if removal.warning:
             print(f"warning: {removal.warning}", file=sys.stderr)
-        if options.dry_run or not changes(removal.steps):
+        if options.dry_run or not removal.going:
             return
         _consent(removal, cluster, options)
-    going = changes(removal.steps)
-    progress = ChangeProgress([*(each.deletion for each in removal.deleted), *map(action, going)], options.timeout)
+    planned = [*(each.deletion for each in removal.deleted), *map(action, removal.going)]
+    progress = ChangeProgress(planned, options.timeout)
     with progress.reported():
-        run_terminable(_removed(removal, cluster, options, progress))
-    print(f"{len(going) + removal.count} deleted")
+        kept = run_terminable(_removed(removal, cluster, options, progress))
+    for step in kept:
+        print(f"  {step}")
+    print(f"{len(removal.going) - len(kept) + removal.count} deleted")
 
 
 def _consent(removal: _Removal, cluster: TargetCluster, options: argparse.Namespace) -> None:
@@ -144,12 +154,11 @@ async def _removal(client: Client, remains: Remains) -> _Removal:
             custom.append(await custom_objects(client, each))
             steps.append(PlannedChange(Verb.DELETE, each, f"with {custom[-1]}" if custom[-1].objects else ""))
         elif isinstance(each, Namespace):
-            going = [step.obj for step in changes(steps)]
-            reason = await reason_to_keep(client, remains.operator, each.metadata.name, going, remains.kept)
+            reason = await _reason_to_keep(client, remains, each, [step.obj for step in changes(steps)])
             steps.append(PlannedChange(Verb.KEEP if reason else Verb.DELETE, each, reason))
         else:
             steps.append(PlannedChange(Verb.DELETE, each))
-    return _Removal(steps, custom, await _warning(client, remains.operator, custom))
+    return _Removal(remains, steps, custom, await _warning(client, remains.operator, custom))
 
 
 def _check_namespace(operator: Operator, found: Iterable[Object]) -> None:
@@ -204,18 +213,38 @@ async def _warning(client: Client, operator: Operator, custom: Sequence[CustomOb
 
 async def _removed(
     removal: _Removal, cluster: TargetCluster, options: argparse.Namespace, progress: ChangeProgress
-) -> None:
-    steps = changes(removal.steps)
+) -> list[PlannedChange]:
+    """Returns the namespaces that are kept after all."""
     agreed = [] if options.delete_objects else removal.custom
-    async with cluster.client() as client, permitted(client, [step.obj for step in steps], *_VERBS):
+    kept: list[PlannedChange] = []
+    async with cluster.client() as client, permitted(client, [step.obj for step in removal.going], *_VERBS):
         with progress.line:
             await check_none_is_new(client, agreed, progress)
             await delete_custom_objects(client, removal.deleted, progress)
             await check_none_is_new(client, agreed, progress)
-            for step in steps:
+            for step in removal.going:
+                if isinstance(step.obj, Namespace) and (reason := await _new_reason(client, removal, step, progress)):
+                    kept.append(PlannedChange(Verb.KEEP, step.obj, reason))
+                    progress.gone(action(step))  # there is nothing left to do
+                    continue
                 await delete(client, step, progress)
                 if isinstance(step.obj, CustomResourceDefinition | Deployment):
                     # Definitions need the operator until their objects have gone, and its pods need its roles.
                     await wait_until_gone(client, step, progress)
-            for step in steps:
-                await wait_until_gone(client, step, progress)
+            for step in removal.going:
+                if not any(each.obj is step.obj for each in kept):
+                    await wait_until_gone(client, step, progress)
+    return kept
+
+
+async def _new_reason(client: Client, removal: _Removal, step: PlannedChange, progress: ChangeProgress) -> str:
+    """Why a namespace is to be kept by now: what others have put there since the user agreed would go with it."""
+    progress.line.doing(f"look for what is new in {described(step.obj)}")
+    async with progress.deadline.limit(progress.line):
+        return await _reason_to_keep(client, removal.remains, step.obj, [each.obj for each in removal.going])
+
+
+async def _reason_to_keep(client: Client, remains: Remains, namespace: Object, going: Iterable[Object]) -> str:
+    name = namespace.metadata.name
+    made = [replace(obj, metadata=ObjectMeta(name=obj.metadata.name, namespace=name)) for obj in remains.made]
+    return await reason_to_keep(client, remains.operator, name, [*going, *made], remains.kept)
