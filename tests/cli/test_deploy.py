@@ -23,6 +23,7 @@ from kubewright.api.dynamic import Dynamic
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.owners import set_owner_reference
 from kubewright.api.rbac.v1 import ClusterRole, RoleBinding
+from kubewright.api.resources import Object
 from kubewright.api.scheduling.v1 import PriorityClass
 from kubewright.cli.cluster.labelled import kinds_of
 from kubewright.cli.cluster.target import TargetCluster
@@ -379,9 +380,11 @@ async def test_what_the_operator_has_made_goes_from_wherever_it_is_deployed(
 
     deployed = await run("deploy", "--image", "ferry:1", "--namespace", namespace)
     assert deployed.code == 0, deployed.errors
-    lease = await admin.create(Lease(metadata=ObjectMeta(name=project.name, namespace=namespace)))
-    metadata = ObjectMeta(name=f"{project.name}-webhook-cert", namespace=namespace)
-    secret = await admin.create(Secret(metadata=metadata))
+    made: list[Object] = []
+    for where in (namespace, "default"):
+        made.append(await admin.create(Lease(metadata=ObjectMeta(name=project.name, namespace=where))))
+        metadata = ObjectMeta(name=f"{project.name}-webhook-cert", namespace=where)
+        made.append(await admin.create(Secret(metadata=metadata)))
     metadata = ObjectMeta(name="big", namespace="default", finalizers=[f"{project.group}/cleanup"])
     ferry = await admin.create(project.ferry(metadata))
     # It runs there, so that there is nothing to warn of.
@@ -389,7 +392,16 @@ async def test_what_the_operator_has_made_goes_from_wherever_it_is_deployed(
     await admin.patch(type(ferry), "big", MergePatch({"metadata": {"finalizers": []}}), namespace="default")
     undeployed = await run("undeploy", "--delete-objects")
     assert undeployed.code == 0, undeployed.errors
+    lease, secret, *of_others = made
     assert [await admin.find(each) for each in (lease, secret)] == [None, None]
+    # Where it is not deployed, what has these names is of others.
+    again = await run("undeploy", "--namespace", "default")
+    assert (again.code, again.output.splitlines()[1:]) == (
+        0,
+        ["  keep       Namespace default: it does not have the labels of this operator"],
+    )
+    for each in of_others:
+        await admin.delete(each)
 
 
 async def test_an_interrupt_ends_the_command_without_a_traceback(kubeconfig: str, project: Ferryman) -> None:

@@ -174,7 +174,7 @@ def _check_namespace(operator: Operator, found: Iterable[Object]) -> None:
 
 
 async def _made(client: Client, remains: Remains, found: Iterable[Object]) -> list[Object]:
-    """What it has made by itself, wherever it is deployed or was before."""
+    """What it has made by itself, wherever it is deployed or was before: elsewhere, that name is of others."""
     operator = remains.operator
     namespaces = {
         each.metadata.namespace or each.metadata.name
@@ -184,7 +184,7 @@ async def _made(client: Client, remains: Remains, found: Iterable[Object]) -> li
     }
     made = [
         await client.find(type(obj), obj.metadata.name, namespace=namespace)
-        for namespace in sorted(namespaces or {operator.namespace})
+        for namespace in sorted(namespaces)
         for obj in remains.made
     ]
     return [each for each in made if each is not None]
@@ -192,11 +192,12 @@ async def _made(client: Client, remains: Remains, found: Iterable[Object]) -> li
 
 def _last_first(found: Iterable[Object], made: Iterable[Object]) -> list[Object]:
     """Definitions first, then in the reverse of the order in which objects are applied. What a program has made goes
-    when it has ended, and namespaces with all that is left in them.
+    when it has ended, before its ServiceAccount, by which it is known to be there; and namespaces go with all that is
+    left in them.
     """
     ordered = sorted(found, key=position, reverse=True)
     first = [obj for obj in ordered if isinstance(obj, CustomResourceDefinition)]
-    last = [obj for obj in ordered if isinstance(obj, Namespace)]
+    last = [obj for obj in ordered if isinstance(obj, ServiceAccount | Namespace)]
     return [*first, *(obj for obj in ordered if obj not in first and obj not in last), *made, *last]
 
 
