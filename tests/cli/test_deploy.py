@@ -6,6 +6,7 @@ import asyncio
 import copy
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,10 +16,11 @@ from tests.cli.command import Done, command_beside
 from tests.cli.ferryman import Ferryman
 
 from kubewright import Client, Config, ControlPlane, Manager
+from kubewright.api.admissionregistration.v1 import ValidatingWebhookConfiguration
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.coordination.v1 import Lease
-from kubewright.api.core.v1 import ConfigMap, Namespace, ResourceQuota, Secret, ServiceAccount
+from kubewright.api.core.v1 import ConfigMap, Event, Namespace, ResourceQuota, Secret, ServiceAccount
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.owners import set_owner_reference
@@ -27,11 +29,20 @@ from kubewright.api.resources import Object
 from kubewright.api.scheduling.v1 import PriorityClass
 from kubewright.cli.cluster.labelled import kinds_of
 from kubewright.cli.cluster.target import TargetCluster
+from kubewright.cli.cluster.waiting import Deadline
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, condition, deleted, exists
 from kubewright.deployment import Operator
 
 pytestmark = pytest.mark.usefixtures("nodes")
+
+
+@pytest.fixture
+def time_is_over(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set, it is the end of the time that every command has."""
+    over, remaining = threading.Event(), vars(Deadline)["remaining"]
+    monkeypatch.setattr(Deadline, "remaining", property(lambda self: 0.0 if over.is_set() else remaining.fget(self)))
+    return over
 
 
 @asynccontextmanager
@@ -228,7 +239,11 @@ async def test_a_user_who_may_not_deploy_learns_all_rules(control_plane: Control
 
 
 async def test_what_is_not_ready_in_time_is_named_with_the_reasons_of_pods(
-    control_plane: ControlPlane, admin: Client, kubeconfig: str, project: Ferryman
+    control_plane: ControlPlane,
+    admin: Client,
+    kubeconfig: str,
+    project: Ferryman,
+    time_is_over: threading.Event,
 ) -> None:
     await admin.create(Namespace(metadata=ObjectMeta(name=project.namespace)))
     quota = f'{{"apiVersion":"v1","kind":"ResourceQuota","metadata":{{"name":"few","namespace":"{project.namespace}"}},'
@@ -238,13 +253,24 @@ async def test_what_is_not_ready_in_time_is_named_with_the_reasons_of_pods(
         while (await control_plane.kubectl(*quota_status)).stdout != "0":
             await asyncio.sleep(0.1)
     named = f"{project.package}.program:with_webhooks"
-    given = ["deploy", named, "--image", "ferry:1", "--kubeconfig", kubeconfig, "--timeout", "20s"]
-    done = await command_beside(*given, cwd=project.directory)
+    given = ["deploy", named, "--image", "ferry:1", "--kubeconfig", kubeconfig]
+    deploying = asyncio.create_task(command_beside(*given, cwd=project.directory))
+    labels = Operator(name=project.name, image="x").labels
+    async with asyncio.timeout(60):
+        while not (  # which is applied last, and then it waits
+            await admin.list(ValidatingWebhookConfiguration, labels=labels)
+            and any(
+                "exceeded quota" in str(each.message) for each in await admin.list(Event, namespace=project.namespace)
+            )
+        ):
+            await asyncio.sleep(0.1)
+    time_is_over.set()
+    done = await deploying
     lines = done.errors.splitlines()
     assert done.code == 1
     deployment = f"Deployment {project.namespace}/{project.name}: 0 of 2 replicas are of the present version"
     assert f"waiting: {deployment}" in done.errors
-    assert "kubewright: not ready after 20 s" in lines
+    assert "kubewright: not ready after 300 s" in lines
     assert f"  {deployment}" in lines
     assert any(line.startswith("    event: ReplicaSet ") and "exceeded quota: few" in line for line in lines)
     certificate = "the operator has not put its certificate there yet"
@@ -252,7 +278,7 @@ async def test_what_is_not_ready_in_time_is_named_with_the_reasons_of_pods(
 
 
 async def test_objects_that_are_held_by_a_finalizer_are_named_and_nothing_else_goes(
-    admin: Client, kubeconfig: str, project: Ferryman
+    admin: Client, kubeconfig: str, project: Ferryman, time_is_over: threading.Event
 ) -> None:
     """With kubebuilder's `make undeploy` the operator would be gone, and the object held for ever."""
 
@@ -263,10 +289,13 @@ async def test_objects_that_are_held_by_a_finalizer_are_named_and_nothing_else_g
     assert (await run("deploy", "--image", "ferry:1")).code == 0
     metadata = ObjectMeta(name="big", namespace="default", finalizers=[f"{project.group}/cleanup"])
     ferry = await admin.create(project.ferry(metadata))
-    held = await run("undeploy", "--delete-objects", "--timeout", "20s")
+    undeploying = asyncio.create_task(run("undeploy", "--delete-objects"))
+    await admin.wait_for(ferry, Field("metadata.deletionTimestamp").satisfies(bool, "is set"), timeout=60)
+    time_is_over.set()
+    held = await undeploying
     assert held.code == 1
     lines = held.errors.splitlines()
-    assert lines[lines.index("kubewright: not gone after 20 s, and nothing else was deleted:") + 1 :][:4] == [
+    assert lines[lines.index("kubewright: not gone after 300 s, and nothing else was deleted:") + 1 :][:4] == [
         f"  Ferry default/big: finalizers {project.group}/cleanup",
         "an operator removes its finalizers when it has cleaned up: let it run, see what it logs, and run this again",
         "0 of 16 changes were made; the same command goes on:",
