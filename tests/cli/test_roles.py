@@ -28,7 +28,7 @@ def roles(project: Ferryman, *arguments: str) -> Done:
     return command("roles", project.package, *arguments, cwd=project.directory)
 
 
-def audit_log(path: Path, *requests: tuple[str, str, str], user: str, test: bool = False) -> Path:
+def audit_log(path: Path, *requests: tuple[str, str, str], user: str, test: bool = False, name: str = "it") -> Path:
     """Requests, given by verb, resource and namespace, as a server logs them."""
     with path.open("ab") as file:
         for verb, resource, namespace in requests:
@@ -41,7 +41,7 @@ def audit_log(path: Path, *requests: tuple[str, str, str], user: str, test: bool
                 "verb": verb,
                 "requestURI": f"/apis/{group}/v1/{plural}",
                 "user": {"username": user, "groups": ["system:authenticated"]},
-                "objectRef": {"resource": plural, "apiGroup": group, "namespace": namespace, "name": "it"},
+                "objectRef": {"resource": plural, "apiGroup": group, "namespace": namespace, "name": name},
                 "annotations": {"kubewright/recorded-by": "pytest"} if test else {},
             }
             file.write(msgspec.json.encode(event) + b"\n")
@@ -144,6 +144,29 @@ def test_an_operator_of_some_namespaces_needs_roles_in_these(ferryman: Ferryman,
     log = audit_log(tmp_path / "server.log", *requests, user="system:serviceaccount:ferryman-system:ferryman")
     done = roles(ferryman, "--used", str(log), "--check", *shops)
     assert 'used and not declared: create configmaps in the namespace "somewhere"\n' in done.output
+
+
+def test_names_that_differ_between_tests_are_not_the_only_ones(ferryman: Ferryman, tmp_path: Path) -> None:
+    """A role with the names that tests happened to have would permit nothing else."""
+    log = tmp_path / "audit.log"
+    for test in ("first", "second"):
+        audit_log(log, ("get", "secrets", test), user="operator-1", test=True, name=f"password-{test}")
+        audit_log(log, ("get", "leases.coordination.k8s.io", test), user="operator-1", test=True)
+    least = [role.value for role in documents(roles(ferryman, "--used", str(log)).output, "roles")]
+    assert [(role["kind"], role["rules"]) for role in least if isinstance(role, dict)] == [
+        ("ClusterRole", [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]),
+        (
+            "Role",
+            [
+                {
+                    "apiGroups": ["coordination.k8s.io"],
+                    "resourceNames": ["it"],
+                    "resources": ["leases"],
+                    "verbs": ["get"],
+                }
+            ],
+        ),
+    ]
 
 
 def test_what_no_request_shows_is_a_warning(ferryman: Ferryman, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ the operator acts: in the namespaces of its roles, or in all.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -52,7 +53,8 @@ def used_permissions(file: Path, operator: Operator, users: Collection[str]) -> 
         part = [replace(each, user=operator.name) for each in found if each.is_of_test == is_of_test]
         recorded = recorded_permissions(part, operator.name)
         warnings |= dict.fromkeys(recorded.warnings)
-        for grant in exact_grants(recorded.permissions):
+        exact = exact_grants(recorded.permissions)
+        for grant in _without_many_names(exact) if is_of_test else exact:
             grants |= set(_placed(grant, operator, namespaces, is_of_test=is_of_test))
     return UsedPermissions(grants, list(warnings))
 
@@ -75,6 +77,17 @@ def _counts(request: AuditFileRequest, operator: Operator, users: Collection[str
 
 def _account(operator: Operator) -> str:
     return f"system:serviceaccount:{operator.namespace}:{operator.name}"
+
+
+def _without_many_names(grants: Collection[Grant]) -> Iterator[Grant]:
+    """The same, of any names where tests had different ones: each test may have had one, in a namespace of its own."""
+    names: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for grant in grants:
+        if grant.namespace and grant.verb != "create":
+            names[grant.group, grant.resource].add(grant.name)
+    for grant in grants:
+        has_many = grant.namespace and len(names[grant.group, grant.resource]) > 1
+        yield grant._replace(name="") if has_many else grant
 
 
 def _placed(grant: Grant, operator: Operator, namespaces: set[str], *, is_of_test: bool) -> Iterator[Grant]:
