@@ -180,16 +180,25 @@ def test_a_module_that_cannot_be_imported_is_shown_with_the_frames_of_its_own(
     ]
 
 
-def test_an_error_of_a_setup_function_is_shown_with_the_frames_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("statement", "last"),
+    [
+        ("controller_for(manager, int)", "TypeError: "),
+        ("open('nowhere.yaml')", "FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.yaml'"),
+    ],
+)
+def test_an_error_of_a_setup_function_is_shown_with_the_frames_of_its_own(
+    statement: str, last: str, tmp_path: Path
+) -> None:
     (tmp_path / "failing.py").write_text(
-        "from kubewright import controller_for\ndef setup(manager):\n    controller_for(manager, int)\n"
+        f"from kubewright import controller_for\ndef setup(manager):\n    {statement}\n"
     )
     lines = checked("failing", tmp_path).errors.splitlines()
     assert lines[0] == "kubewright: failing:setup failed:"
     assert [line for line in lines if line.startswith("  File ")] == [
         f'  File "{tmp_path}/failing.py", line 3, in setup'
     ]
-    assert lines[-1].startswith("TypeError: ")
+    assert lines[-1].startswith(last)
 
 
 def test_a_setup_function_that_ends_the_process_has_failed(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from kubewright import Client, Manager, Permission, Request, Resource, controller_for, resource
+from kubewright import Client, KubernetesError, Manager, Permission, Request, Resource, controller_for, resource
 from kubewright.api.core.v1 import ConfigMap, Node, Pod
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.model import Model
@@ -234,6 +234,12 @@ async def test_a_setup_function_is_left_and_must_not_need_a_server() -> None:
     with pytest.raises(SetupError, match="permissions of hasty cannot be found out: it needs the API server") as raised:
         await declared_permissions(hasty)
     assert "manager.add" in str(raised.value)
+
+    async def mistaken(manager: Manager) -> None:
+        raise KubernetesError("the context east is not defined")
+
+    with pytest.raises(KubernetesError, match=r"^the context east is not defined$"):
+        await declared_permissions(mistaken)
 
 
 async def test_what_is_dispensable_is_a_warning_that_has_its_rules(

@@ -105,7 +105,7 @@ async def _named_operator(options: argparse.Namespace) -> NamedOperator:
         secrets = [EnvFromSource(secret_ref=SecretEnvSource(name=secret)) for secret in options.env_from_secret]
         described = Operator(**{"name": name, "image": image, **flags}, arguments=options.arguments, env_from=secrets)
         operator = await with_setup(described, setup.function, options=setup.options)
-    except (KubernetesError, OSError):
+    except KubernetesError:
         raise
     except (SystemExit, Exception) as error:  # an exit with 0 would be a success that has done nothing
         explain_misuse(error)

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from kubewright.api.codec import to_json
-from kubewright.api.errors import KubernetesError
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject
 from kubewright.client import Client, Config
+from kubewright.client.errors import TransportError
 from kubewright.manager.manager import Manager, SetupError
 from kubewright.manager.permissions import Permission
 from kubewright.manager.setup import SetupResult, set_up
@@ -129,9 +129,7 @@ async def declared_permissions(
         made = manager(client)
         try:
             await set_up(setup, made, *options)
-        except SetupError:
-            raise
-        except KubernetesError as error:
+        except TransportError as error:
             called = getattr(setup, "__name__", str(setup))
             raise SetupError(
                 f"the permissions of {called} cannot be found out: it needs the API server, and is called without one; "
