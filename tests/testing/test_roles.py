@@ -28,6 +28,17 @@ async def test_a_restricted_client_may_do_what_is_permitted_and_nothing_else(
                 await request
 
 
+async def test_the_roles_of_a_restricted_client_go_after_a_failed_block_too(
+    embedded_control_plane: EmbeddedControlPlane,
+) -> None:
+    """Or each further test with a user of that name would fail, whatever it is about."""
+    permitted = [Permission(ConfigMap, "list"), Permission(Secret, "list", namespace="default")]
+    for _ in range(2):
+        with pytest.raises(AssertionError):
+            async with restricted_client(embedded_control_plane, permitted, user="operator"):
+                raise AssertionError
+
+
 async def test_the_least_permissions_are_those_that_requests_needed(
     embedded_control_plane: EmbeddedControlPlane,
 ) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Protocol
 
 from msgspec import Struct
@@ -100,7 +100,8 @@ class RecordedPermissions(Struct, frozen=True):
 async def restricted_client(
     plane: ControlPlane, permissions: Iterable[Permission], *, user: str = ""
 ) -> AsyncIterator[Client]:
-    """A client of a new user who may do what the permissions say and nothing else. Its roles go after the block.
+    """A client of a new user who may do what the permissions say and nothing else. Its roles go after the block,
+    however that ends.
 
     `user` is the name, by default a unique one. `pytest --record-permissions FILE` records its requests.
     """
@@ -108,15 +109,14 @@ async def restricted_client(
     added = plane.add_user(user or unique_name("operator"))
     roles = roles_of(added.name, needed)
     bindings = list(bindings_of(roles, Subject(kind="User", name=added.name, api_group=RBAC)))
-    async with plane.client() as admin:
+    async with plane.client() as admin, AsyncExitStack() as created:
         for obj in (*roles, *bindings):
             await admin.create(obj)
+            created.push_async_callback(admin.delete, obj, missing_ok=True)
         async with plane.client(added) as client:
             await _permitted(client, needed)
             with recorded(client, added.name):
                 yield client
-        for obj in (*bindings, *roles):
-            await admin.delete(obj, missing_ok=True)
 
 
 async def _permitted(client: Client, needed: list[Permission]) -> None:
