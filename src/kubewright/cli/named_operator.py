@@ -8,33 +8,23 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stdout
-from pathlib import Path
 from types import NoneType
 from typing import Final, TypeGuard, cast, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import EnvFromSource, SecretEnvSource
-from kubewright.api.dynamic import Dynamic
-from kubewright.api.errors import DecodeError, KubernetesError, explain_misuse
-from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.resources import Object, resource_info
+from kubewright.api.errors import KubernetesError, explain_misuse
 from kubewright.cli.loading import DEFAULT, LoadedObject, LoadError, load
-from kubewright.cli.text_file import text_of
+from kubewright.cli.samples import samples_of
 from kubewright.cli.user_frames import traceback_of
 from kubewright.deployment import Operator, with_setup
 from kubewright.manager.setup import SetupResult, check_setup
-from kubewright.manifest.documents import documents
-from kubewright.manifest.errors import ManifestError
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-SAMPLES = "samples"
-"""The folder beside a module that has the samples."""
 
 
 def add_operator_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +100,7 @@ async def _named_operator(options: argparse.Namespace) -> NamedOperator:
     except (SystemExit, Exception) as error:  # an exit with 0 would be a success that has done nothing
         explain_misuse(error)
         raise LoadError(f"{named.name} failed:\n{traceback_of(error).rstrip()}") from None
-    samples = [*operator.samples, *_samples(named, operator)]
+    samples = [*operator.samples, *samples_of(named, operator)]
     return NamedOperator(replace(operator, samples=samples), named.program, named.is_runnable, setup)
 
 
@@ -186,19 +176,3 @@ def _is_function(value: object) -> TypeGuard[Callable[..., object]]:
 
 def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())
-
-
-def _samples(named: LoadedObject, operator: Operator) -> Iterator[Object]:
-    """The objects in the files of the folder, as they are written. Those of its own kinds fit their types."""
-    kinds = {resource_info(kind).gvk: kind for kind in operator.kinds}
-    folder = Path(named.module.__file__ or "").parent / SAMPLES
-    for file in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
-        for where, value in documents(text_of(file), str(file)):
-            if not isinstance(value, dict) or not (value.get("apiVersion") and value.get("kind")):
-                raise ManifestError(f"{where}: a sample needs apiVersion and kind")
-            try:
-                gvk = GroupVersionKind.parse(str(value["apiVersion"]), str(value["kind"]))
-                from_json(kinds.get(gvk, Dynamic), value)
-                yield from_json(Dynamic, value)
-            except (ValueError, DecodeError) as error:
-                raise ManifestError(f"{where}: {error}") from None
