@@ -56,10 +56,13 @@ def test_what_is_equal_in_meaning_is_left_as_it_is(project: Path) -> None:
     generate(project)
     role = project / "config/rbac/role_binding.yaml"
     text = role.read_text().replace("  name: ferryman\n", '  "name":   ferryman # mine\n') + "\n# the end\n"
+    text = f"# SPDX-License-Identifier: Apache-2.0\n\n---\n{text}"
     role.write_text(text)
     assert generate(project, "--check") == (0, "", "")
     assert "unchanged  config/rbac/role_binding.yaml\n" in generate(project).output
     assert role.read_text() == text
+    # With all that it is still generated.
+    assert "written    config/rbac/role_binding.yaml\n" in generate(project, "--namespace=styx").output
 
 
 def test_check_shows_the_difference_in_meaning_and_writes_nothing(project: Path) -> None:

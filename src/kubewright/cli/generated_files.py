@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -51,8 +52,11 @@ class GeneratedFile(Struct, frozen=True):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether another program, or the user, has written what is there."""
-        return bool(self.before) and MARK not in (self.before or "").partition("\n")[0]
+        """Whether another program, or the user, has written what is there. Tools put a licence, or `---`, before it."""
+        begins = takewhile(
+            lambda line: not line.strip() or line.startswith(("#", "---")), (self.before or "").splitlines()
+        )
+        return bool(self.before) and not any(MARK in line for line in begins)
 
     @property
     def outcome(self) -> str:
