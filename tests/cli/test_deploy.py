@@ -305,6 +305,34 @@ async def test_objects_that_are_held_by_a_finalizer_are_named_and_nothing_else_g
     await admin.patch(type(ferry), "big", MergePatch({"metadata": {"finalizers": []}}), namespace="default")
 
 
+async def test_objects_that_nobody_will_clean_up_after_are_a_warning(
+    admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    async def run(verb: str, *arguments: str) -> Done:
+        given = [verb, f"{project.package}.program:with_webhooks", "--kubeconfig", kubeconfig, *arguments]
+        return await command_beside(*given, cwd=project.directory)
+
+    of_others, of_its_own = '(ConfigMap, namespace_selector="river=styx")', '(Ferry, on=["DELETE"])'
+    program = project.program.read_text().replace("Review[ConfigMap]", "Review[Ferry]")
+    project.program.write_text(program.replace(of_others, of_its_own))
+    assert (await run("deploy", "--image", "ferry:1", "--no-wait")).code == 0
+    await admin.delete(Deployment, project.name, namespace=project.namespace)
+    metadata = ObjectMeta(name="big", namespace="default", finalizers=[f"{project.group}/cleanup"])
+    ferry = await admin.create(project.ferry(metadata))
+    nobody = f"warning: no replica of {project.name} is ready in this cluster, and there are objects with finalizers"
+    # It takes the definitions only, and knows of nothing else.
+    assert (await run("uninstall", "--dry-run")).errors == (
+        f"{nobody}: they go when the operator has cleaned up after them\n"
+    )
+    configuration = f"ValidatingWebhookConfiguration {project.name}-webhook.{project.namespace}"
+    assert (await run("undeploy", "--dry-run")).errors == (
+        f"{nobody} and the {configuration} has it asked before they are deleted: let it run, or delete the "
+        "ValidatingWebhookConfiguration first\n"
+    )
+    await admin.patch(type(ferry), "big", MergePatch({"metadata": {"finalizers": []}}), namespace="default")
+    assert (await run("uninstall", "--dry-run")).errors == ""
+
+
 async def test_objects_that_are_required_are_deployed_and_kept_with_the_definitions(
     admin: Client, kubeconfig: str, project: Ferryman
 ) -> None:

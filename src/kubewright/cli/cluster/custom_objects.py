@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from kubewright.api.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.dynamic import Dynamic, PartialObject, metadata_only
 from kubewright.api.errors import KubernetesError
-from kubewright.api.resources import resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.cli.cluster.progress import ChangeProgress
 from kubewright.cli.cluster.target import Refused
 from kubewright.cli.cluster.waiting import wait_until_none
@@ -69,6 +70,16 @@ async def _listed(client: Client, kind: type[Dynamic]) -> list[PartialObject]:
         return await client.list(metadata_only(kind))
     except NotFound:
         return []
+
+
+def is_asked_before_deletions(obj: Object, groups: Collection[str]) -> bool:
+    """Whether it has a webhook called that has to agree before objects of these groups are deleted."""
+    return isinstance(obj, MutatingWebhookConfiguration | ValidatingWebhookConfiguration) and any(
+        not {"DELETE", "*"}.isdisjoint(rule.operations) and not {"*", *groups}.isdisjoint(rule.api_groups)
+        for webhook in obj.webhooks
+        if webhook.failure_policy != "Ignore"
+        for rule in webhook.rules
+    )
 
 
 async def check_none_is_new(client: Client, known: Sequence[CustomObjects], progress: ChangeProgress) -> None:

@@ -18,13 +18,14 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resources import Object
+from kubewright.api.resources import Object, resource_info
 from kubewright.cli.arguments import add_timeout_argument
 from kubewright.cli.cluster.custom_objects import (
     CustomObjects,
     check_none_is_new,
     custom_objects,
     delete_custom_objects,
+    is_asked_before_deletions,
 )
 from kubewright.cli.cluster.deletion import delete, find, wait_until_gone
 from kubewright.cli.cluster.labelled import labelled
@@ -158,7 +159,7 @@ async def _removal(client: Client, remains: Remains) -> _Removal:
             steps.append(PlannedChange(Verb.KEEP if reason else Verb.DELETE, each, reason))
         else:
             steps.append(PlannedChange(Verb.DELETE, each))
-    return _Removal(remains, steps, custom, await _warning(client, remains.operator, custom))
+    return _Removal(remains, steps, custom, await _warning(client, remains.operator, steps, custom))
 
 
 def _check_namespace(operator: Operator, found: Iterable[Object]) -> None:
@@ -201,15 +202,20 @@ def _last_first(found: Iterable[Object], made: Iterable[Object]) -> list[Object]
     return [*first, *(obj for obj in ordered if obj not in first and obj not in last), *made, *last]
 
 
-async def _warning(client: Client, operator: Operator, custom: Sequence[CustomObjects]) -> str:
-    if not any(each.has_finalizers for each in custom):
+async def _warning(
+    client: Client, operator: Operator, steps: Iterable[PlannedChange], custom: Sequence[CustomObjects]
+) -> str:
+    """What custom objects wait for that nobody will do, while no replica of the operator is there."""
+    holding = ["there are objects with finalizers"] if any(each.has_finalizers for each in custom) else []
+    present = {resource_info(each.kind).gvk.group for each in custom if each.objects}
+    asking = [step.obj for step in steps if is_asked_before_deletions(step.obj, present)]
+    holding += [f"the {described(obj)} has it asked before they are deleted" for obj in asking]
+    if not holding or any(each.status.ready_replicas for each in await client.list(Deployment, labels=operator.labels)):
         return ""
-    if any(each.status.ready_replicas for each in await client.list(Deployment, labels=operator.labels)):
-        return ""
-    return (
-        f"no replica of {operator.name} is ready in this cluster, and there are objects with finalizers: they go when "
-        "the operator has cleaned up after them"
-    )
+    fix = "they go when the operator has cleaned up after them"
+    if asking:
+        fix = f"let it run, or delete the {' and the '.join(obj.kind for obj in asking)} first"
+    return f"no replica of {operator.name} is ready in this cluster, and {' and '.join(holding)}: {fix}"
 
 
 async def _removed(
