@@ -56,6 +56,7 @@ async def test_the_least_permissions_are_those_that_requests_needed(
         async with manager.running():
             await manager.synced()
         await own.apply(ConfigMap(metadata=ObjectMeta(name="applied"), data={"a": "b"}))
+        await own.status.apply(Namespace(metadata=ObjectMeta(name="shop", labels={"a": "b"})))
         await own.create(Secret(metadata=ObjectMeta(name="mine")))
         await own.get(Secret, "mine")
         for name in ("one", "two"):
@@ -69,6 +70,7 @@ async def test_the_least_permissions_are_those_that_requests_needed(
     assert used.permissions == [
         Permission("/pods", "list", "watch"),
         Permission("/configmaps", "create", "patch", namespace="shop"),
+        Permission("/namespaces/status", "patch", namespace="shop"),
         Permission("/secrets", "create", namespace="shop"),
         Permission("/secrets", "get", namespace="shop", name="mine"),
         Permission("coordination.k8s.io/leases", "create", "get", namespace="shop"),

@@ -167,7 +167,7 @@ def _verbs(request: AuditedRequest) -> Iterable[str]:
     yield request.verb
     if request.verb == "watch":
         yield "list"
-    elif request.is_apply:
+    elif request.is_apply and not request.subresource:  # through which no object is created
         yield "create"
     elif request.verb == "create" and request.resource == "events":
         yield "patch"
