@@ -140,6 +140,11 @@ def test_an_operator_of_some_namespaces_needs_roles_in_these(ferryman: Ferryman,
     least = [role.value for role in documents(roles(ferryman, "--used", str(log), *shops).output, "roles")]
     metadata = [role["metadata"] for role in least if isinstance(role, dict)]
     assert metadata == [{"name": "ferryman", "namespace": "shop"}, {"name": "ferryman", "namespace": "stock"}]
+    # A Namespace is in none, whatever an audit log says.
+    opened = audit_log(tmp_path / "opened.log", ("patch", "namespaces", "somewhere"), user="operator-1", test=True)
+    [role] = documents(roles(ferryman, "--used", str(opened), *shops).output, "roles")
+    assert isinstance(role.value, dict)
+    assert (role.value["kind"], role.value["metadata"]) == ("ClusterRole", {"name": "ferryman"})
     # A server's log says where it was.
     log = audit_log(tmp_path / "server.log", *requests, user="system:serviceaccount:ferryman-system:ferryman")
     done = roles(ferryman, "--used", str(log), "--check", *shops)

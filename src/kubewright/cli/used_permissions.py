@@ -93,7 +93,9 @@ def _without_many_names(grants: Collection[Grant]) -> Iterator[Grant]:
 def _placed(grant: Grant, operator: Operator, namespaces: set[str], *, is_of_test: bool) -> Iterator[Grant]:
     """Where the operator needs it: its roles are for some namespaces besides its own, or for all."""
     elsewhere: Sequence[str] = sorted(namespaces - {operator.namespace})
-    if not grant.namespace or grant.namespace in namespaces:
+    if (grant.group, grant.resource.partition("/")[0]) == ("", "namespaces"):
+        yield grant._replace(namespace="")  # it is in none, though requests about one are taken for requests in it
+    elif not grant.namespace or grant.namespace in namespaces:
         yield grant
     elif is_of_test and grant.name:
         yield grant._replace(namespace=operator.namespace)
