@@ -42,7 +42,7 @@ def used_permissions(file: Path, operator: Operator, users: Collection[str]) -> 
 
     Those of the given users count; if there are none, those of the operator's ServiceAccount, and what tests recorded.
     """
-    found = [request for request in requests_in(file) if _counts(request, operator, users)]
+    found = dict.fromkeys(request for request in requests_in(file) if _counts(request, operator, users))
     if not found:
         wanted = ", ".join(users) or f"{_account(operator)}, and no test recorded any"
         raise KubernetesError(f"{file} has no requests of {wanted}: name their users with --user NAME")

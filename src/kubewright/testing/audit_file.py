@@ -95,20 +95,21 @@ def requests_in(path: Path) -> Iterator[AuditFileRequest]:
 
     Raises `AuditLogError` for a file that is none. A last line that is not complete yet is left out.
     """
+    decoder = msgspec.json.Decoder(_Event)
     try:
-        text = path.read_bytes()
+        with path.open("rb") as log:  # which may be larger than the memory
+            for number, line in enumerate(log, 1):
+                try:
+                    yield _request(decoder.decode(line))
+                except msgspec.MsgspecError:
+                    if line.endswith(b"\n"):
+                        raise AuditLogError(
+                            f"{path}, line {number}: expected an event of an audit log, as JSON on one line: name a "
+                            "file that pytest --record-permissions or a kube-apiserver with --audit-log-path has "
+                            "written"
+                        ) from None
     except OSError as error:
         raise AuditLogError(f"cannot read {path}: {error.strerror}") from None
-    decoder = msgspec.json.Decoder(_Event)
-    for number, line in enumerate(text.splitlines(keepends=True), 1):
-        try:
-            yield _request(decoder.decode(line))
-        except msgspec.MsgspecError:
-            if line.endswith(b"\n"):
-                raise AuditLogError(
-                    f"{path}, line {number}: expected an event of an audit log, as JSON on one line: name a file that "
-                    "pytest --record-permissions or a kube-apiserver with --audit-log-path has written"
-                ) from None
 
 
 def _request(event: _Event) -> AuditFileRequest:
