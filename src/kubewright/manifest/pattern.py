@@ -24,6 +24,7 @@ _GROUPS: Final = {
     "(?>": "an atomic group (?>...)",
     "(?#": "a comment (?#...)",
 }
+_NAME: Final = re.compile(r"\(\?P<(\w+)>")
 _FLAGS: Final = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?[:)]")
 _REPEAT: Final = re.compile(r"\{(\d*)(?:(,)(\d*))?\}")
 # Three octal digits are a character; in a class, where nothing can be referred to, two are enough.
@@ -34,8 +35,10 @@ _SHORT_OCTAL: Final = re.compile(r"\\[1-7](?![0-7])")
 def incompatibility(pattern: str) -> str | None:
     """The first construct of a valid Python pattern that the server does not read as Python does; None without any."""
     position = 0
+    repeats = 1  # of what was read last, with those in it
+    most = [1]  # in each of the groups around
     while position < len(pattern):
-        sign = pattern[position]
+        sign, start = pattern[position], position
         if sign == "\\":
             found, position = _escape(pattern, position, in_class=False), position + 2
         elif sign == "[":
@@ -46,6 +49,15 @@ def incompatibility(pattern: str) -> str | None:
             found, position = _repeat(pattern, position)
         else:
             found, position = None, position + 1
+        if repeat := _REPEAT.match(pattern, start):
+            repeats = repeats * _count(repeat) or 1  # nothing is left of what is repeated at most 0 times
+            if repeats > _MAX_REPEATS:
+                found = found or f"{repeat[0]} of repetitions (at most {_MAX_REPEATS} in all)"
+        elif sign not in "*+?":
+            most[-1] = max(most[-1], repeats)
+            repeats = most.pop() if sign == ")" else 1
+        if sign == "(":
+            most.append(1)
         if found is not None:
             return found
     return None
@@ -84,11 +96,21 @@ def _group(pattern: str, position: int) -> str | None:
     for opening, name in _GROUPS.items():
         if pattern.startswith(opening, position):
             return name
+    if (named := _NAME.match(pattern, position)) and not named[1].isascii():
+        return f"the group name {named[1]}"
     if flags := _FLAGS.match(pattern, position):
         unknown = sorted({*flags[1], *(flags[2] or "")} - {*"ims"})
         if unknown:
             return f"the flag (?{unknown[0]})"
     return None
+
+
+def _count(repeat: re.Match[str]) -> int:
+    """How often something is repeated, as the server counts it: at most, or at least where there is no end."""
+    least, comma, most = repeat.groups()
+    if most:
+        return int(most)
+    return max(1, int(least or 0)) if comma else int(least or 1)
 
 
 def _repeat(pattern: str, position: int) -> tuple[str | None, int]:
