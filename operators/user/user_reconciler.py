@@ -7,6 +7,7 @@ from kubewright.api import Object
 from kubewright.api.core.v1 import Namespace, Secret, ServiceAccount
 from kubewright.api.rbac.v1 import Role, RoleBinding
 from kubewright.patterns import NotYet, ObjectReconciler, get_condition, set_condition
+from kubewright.patterns.conditions import is_lost_race, message_of, reason_of
 
 from .context import Quota, UserContext
 from .membership import take_role, take_roles_elsewhere
@@ -52,6 +53,22 @@ class UserReconciler(ObjectReconciler[User]):
         return Result(requeue_after=max(1.0, (context.next_change - now()).total_seconds()))
 
     async def cleanup(self, user: User) -> None:
+        """Take away what the User has, and report what that waits for, or what it fails by."""
+        try:
+            await self.take_away(user)
+        except Exception as problem:
+            if not is_lost_race(problem):
+                self.report_deletion(user, problem)
+            raise
+
+    def report_deletion(self, user: User, problem: Exception) -> None:
+        """Have a User that is being deleted not be Active: what it had is going, or should be."""
+        user.status.phase = "Pending"
+        reason, message = reason_of(problem), message_of(problem)
+        if set_condition(user, "Ready", False, reason, message) and not isinstance(problem, NotYet):
+            self.events.warning(user, reason, f"the deletion failed: {message}")
+
+    async def take_away(self, user: User) -> None:
         """Revoke kubeconfig, identity and roles elsewhere, delete the workspace or leave it behind, and wait for that.
 
         Everything else goes by its owner references. These do not wait for that: who deletes a User and has its
@@ -74,10 +91,7 @@ class UserReconciler(ObjectReconciler[User]):
             return
         if workspace.metadata.deletion_timestamp is None:
             await self.client.delete(workspace, uid=workspace.metadata.uid, missing_ok=True)
-        waiting = f"the workspace {workspace.metadata.name} is being deleted"
-        user.status.phase = "Pending"
-        set_condition(user, "Ready", False, "Terminating", waiting)
-        raise NotYet(waiting, after=5)
+        raise NotYet(f"the workspace {workspace.metadata.name} is being deleted", after=5, reason="Terminating")
 
     async def leave(self, user: User, workspace: Namespace) -> None:
         """Keep the workspace and its roles from being garbage-collected, and take the rights of the User there.

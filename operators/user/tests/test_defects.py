@@ -12,9 +12,10 @@ from operators.user.names import FINALIZER, OWNER
 from operators.user.steps import pipeline
 from operators.user.tests.deploying import is_accepted, operating, site, vacant
 
-from kubewright import Condition, Invalid, ObjectMeta
+from kubewright import Client, Condition, Invalid, ObjectMeta
 from kubewright.api.codec import encode
 from kubewright.api.core.v1 import ConfigMap, Namespace
+from kubewright.api.events.v1 import Event
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, deleted
 from kubewright.controlplane.embedded.endpoints.request import Target
@@ -131,6 +132,13 @@ async def test_defect_6_old_users_are_reconciled_after_a_restart_and_their_token
             assert await is_accepted(await here.kubeconfig())
 
 
+async def readiness(admin: Client) -> tuple[str | None, ...]:
+    user = await admin.get(User, "alice")
+    ready = get_condition(user, "Ready")
+    assert ready is not None
+    return user.status.phase, ready.status, ready.reason, ready.message
+
+
 @virtual
 async def test_defect_7_a_user_stays_until_its_workspace_is_gone_and_an_error_is_not_ignored() -> None:
     async with site() as here:
@@ -138,15 +146,18 @@ async def test_defect_7_a_user_stays_until_its_workspace_is_gone_and_an_error_is
         kubeconfig = await here.kubeconfig()
         held = ConfigMap(metadata=ObjectMeta(name="held", namespace="ns-alice", finalizers=["example.com/held"]))
         await here.admin.create(held)
-        here.plane.faults.fail(lambda target: target.resource == "namespaces" and target.verb == "delete", times=2)
+        here.plane.faults.fail(lambda target: (target.verb, target.resource) == ("delete", "namespaces"), times=None)
         await here.admin.delete(user)
+        await asyncio.sleep(10)
+        refused = "delete Namespace ns-alice: injected fault"
+        assert await readiness(here.admin) == ("Pending", "False", "InternalError", refused)
+        warnings = [event.note for event in await here.admin.list(Event) if event.type == "Warning"]
+        assert warnings == [f"the deletion failed: {refused}"]
+        here.plane.faults.clear()
         await asyncio.sleep(60)
-        there = await here.admin.get(user)
-        assert FINALIZER in there.metadata.finalizers
-        ready = get_condition(there, "Ready")
-        assert ready is not None
-        assert (there.status.phase, ready.status, ready.reason) == ("Pending", "False", "Terminating")
-        assert ready.message == "the workspace ns-alice is being deleted"
+        waiting = "the workspace ns-alice is being deleted"
+        assert await readiness(here.admin) == ("Pending", "False", "Terminating", waiting)
+        assert FINALIZER in (await here.admin.get(user)).metadata.finalizers
         assert not await is_accepted(kubeconfig), "who is deleted is out at once"
         await here.admin.patch(ConfigMap, held.key, MergePatch({"metadata": {"finalizers": None}}))
         await here.admin.wait_for(user, deleted, timeout=60)
