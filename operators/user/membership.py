@@ -111,7 +111,7 @@ async def take_roles_elsewhere(client: CachedClient, user: str) -> None:
     """Take the roles that a user has in the workspaces of others, and name it as the owner of none of them."""
     for other in await client.list(User):
         if other.metadata.name != user and other.metadata.annotations.get(OWNER) == user:
-            await hand_over(client, workspace_of(other.metadata.name), other.metadata.name)
+            await take_back(client, workspace_of(other.metadata.name), user)  # unless it has a new owner by now
     labelled = await client.list(RoleBinding, labels={OWNER: user}, consistency="live")
     for binding in labelled:
         workspace = binding.metadata.namespace

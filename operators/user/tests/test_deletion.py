@@ -9,11 +9,13 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from unittest.mock import patch
 
 import pytest
 from operators.user import Options, User, setup
 from operators.user.deletion import DeletionReconciler
 from operators.user.deletion_gate import DeletionGate
+from operators.user.membership import take_roles_elsewhere
 from operators.user.names import (
     FINALIZER,
     KEEP_WORKSPACE,
@@ -305,6 +307,25 @@ async def test_roles_do_not_outlive_a_user_whose_dependents_are_orphaned(is_take
         await at.admin.wait_for(User, "bob", deleted, timeout=60)
         assert await at.roles("ns-alice") == {"alice": "workspace-owner"}
         assert (await at.admin.get(User, "alice")).metadata.annotations[OWNER] == "alice"
+
+
+@virtual
+async def test_a_workspace_that_gets_a_new_owner_meanwhile_stays_in_its_name() -> None:
+    """A deletion names the User of a workspace as its owner again: it did so whoever was named by then."""
+    async with vacant(prepared) as (_, admin, own):
+        for name in ("alice", "carol"):
+            await admin.create(User(metadata=ObjectMeta(name=name, annotations={OWNER: "bob"})))
+        client = Manager(own).client
+        write = client.patch
+
+        async def granted(user: User) -> User:
+            await admin.patch(User, "carol", MergePatch({"metadata": {"annotations": {OWNER: "dave"}}}))
+            return await write(user)
+
+        with patch.object(client, "patch", granted):
+            await take_roles_elsewhere(client, "bob")
+        owners = {each.metadata.name: each.metadata.annotations[OWNER] for each in await admin.list(User)}
+        assert owners == {"alice": "alice", "carol": "dave"}
 
 
 @virtual
