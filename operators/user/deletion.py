@@ -74,6 +74,9 @@ class DeletionReconciler(GuardedReconciler[Deleterequest]):
         The other way round, what is deleted would be made again as long as the User is not being deleted.
         """
         if user.metadata.deletion_timestamp is None:
+            if user.metadata.annotations.pop(KEEP_WORKSPACE, None) is not None:
+                # Of an earlier request that came to nothing: the finalizer would leave the workspace behind.
+                await self.client.patch(user)
             await self.client.delete(user, uid=user.metadata.uid, propagation="Foreground", missing_ok=True)
         workspace = await self.client.find(Namespace, workspace_of(user.metadata.name))
         if workspace is not None and is_of(user, workspace) and workspace.metadata.deletion_timestamp is None:

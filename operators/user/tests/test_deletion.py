@@ -397,8 +397,15 @@ async def test_a_failed_deletion_is_not_run_again_and_goes_after_its_time() -> N
 async def test_a_user_that_was_to_be_kept_from_earlier_is_deleted_whole_now() -> None:
     async with virtual_operator() as at:
         await user(at, "bob", **MARKED)
-        await at.admin.patch(User, "bob", MergePatch({"metadata": {"annotations": {KEEP_WORKSPACE: "true"}}}))
-        ended = await at.finished(await at.admin.create(deletion("bob")))
+        kept = {"annotations": {KEEP_WORKSPACE: "true"}, "finalizers": [FINALIZER, "example.com/held"]}
+        await at.admin.patch(User, "bob", MergePatch({"metadata": kept}))
+        created = await at.admin.create(deletion("bob"))
+        await asyncio.sleep(5)
+        there = await at.admin.get(User, "bob")
+        assert there.metadata.deletion_timestamp is not None
+        assert KEEP_WORKSPACE not in there.metadata.annotations, "or its finalizer might be faster than the request"
+        await at.admin.patch(User, "bob", MergePatch({"metadata": {"finalizers": None}}))
+        ended = await at.finished(created)
         assert ended.status.message == "the User bob is gone"
         assert await at.admin.find(Namespace, "ns-bob") is None
 
