@@ -247,6 +247,23 @@ async def test_requests_are_listed_and_shown(admin: Client, kubeconfig: str, ins
     await admin.delete(created)
 
 
+async def test_a_request_is_shown_to_who_may_not_read_its_events(
+    control_plane: ControlPlane, admin: Client, install: Install, namespace: str, tmp_path: Path
+) -> None:
+    await install(Grant)
+    await published(admin, "Grant")
+    await grant(admin, namespace, "running", "Processing")
+    shown = ("show", f"grants.v1.{GROUP}/running", "-n", namespace)
+    async with restricted_client(control_plane, [Permission(Grant, "get", namespace=namespace)]) as restricted:
+        own = tmp_path / "own"
+        own.write_text(restricted.config.to_kubeconfig())
+        done = await requests(str(own), *shown)
+        assert done.code == 0, done.errors
+        assert done.output.startswith(f"Grant {namespace}/running: Processing, ")
+        assert done.errors.startswith(f"its events are not shown: list Event in {namespace}: ")
+        assert (await requests(str(own), *shown, "-o", "json")).errors == ""
+
+
 async def test_what_is_not_a_request_is_a_sentence(
     control_plane: ControlPlane, admin: Client, kubeconfig: str, install: Install, namespace: str, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.api.codec import to_json
 from kubewright.api.core.v1 import Event
+from kubewright.api.dynamic import Dynamic
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import ObjectKey
 from kubewright.cli.arguments import duration
@@ -24,7 +25,7 @@ from kubewright.cli.cluster.target import (
 from kubewright.cli.request_kinds import PHASES, request_kinds
 from kubewright.cli.request_objects import RequestFilter, RequestObject, request_of, requests_of
 from kubewright.client import Client
-from kubewright.client.errors import Conflict, NotFound
+from kubewright.client.errors import Conflict, Forbidden, NotFound
 from kubewright.manifest.yaml import to_yaml
 from kubewright.patterns.request_status import FINISHED
 
@@ -226,9 +227,18 @@ async def _shown(options: argparse.Namespace, kind: str, name: str) -> tuple[Req
         request = request_of(obj)
         if request is None:
             raise KubernetesError(f"{obj.kind} {obj.key} is not a request: its status is not one of a request")
-        # Those of objects without a namespace are in this one.
-        fields = {"involvedObject.uid": obj.metadata.uid}
-        return request, await client.list(Event, namespace=namespace or "default", fields=fields)
+        return request, await _events_of(client, obj) if options.output != "json" else []
+
+
+async def _events_of(client: Client, obj: Dynamic) -> list[Event]:
+    """The events about a request. Who may read requests may not always read these."""
+    # Those of objects without a namespace are in this one.
+    namespace, fields = obj.metadata.namespace or "default", {"involvedObject.uid": obj.metadata.uid}
+    try:
+        return await client.list(Event, namespace=namespace, fields=fields)
+    except Forbidden as error:
+        print(f"its events are not shown: {error}", file=sys.stderr)
+        return []
 
 
 # Clean up
