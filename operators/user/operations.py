@@ -36,7 +36,10 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
         return WeakValueDictionary()
 
     def change_of(self, workspace: str) -> asyncio.Lock:
-        """Held from counting Owners to taking a role: of two that lose theirs at a time, one may be the last."""
+        """Held from the checks of a request to its last write: what was checked before another change may be over.
+
+        Of two Owners who lose their role at a time one may be the last, and a workspace may be that of another User.
+        """
         return self._changes.setdefault(workspace, asyncio.Lock())
 
     def serialize_by(self, request: Operationrequest) -> Hashable:
@@ -51,16 +54,17 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
     async def carry_out(self, request: Operationrequest) -> str:
         """Give, change or take the role."""
         spec = request.spec
-        match spec.action:
-            case "Grant" | "Update":
-                await self.check_workspace(request)
-                user = await self.member(request)
-                given = await self.give(user, spec)
-                await self.check_stays(user, spec)
-                return given
-            case "Deprive":
-                await self.check_workspace(request)
-                return await self.deprive(spec)
+        async with self.change_of(spec.namespace):
+            match spec.action:
+                case "Grant" | "Update":
+                    await self.check_workspace(request)
+                    user = await self.member(request)
+                    given = await self.give(user, spec)
+                    await self.check_stays(user, spec)
+                    return given
+                case "Deprive":
+                    await self.check_workspace(request)
+                    return await self.deprive(spec)
         raise Permanent(f'there is no action "{spec.action}": expected Grant, Update or Deprive')
 
     async def give(self, user: User, spec: OperationrequestSpec) -> str:
@@ -71,18 +75,17 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
                 raise Permanent(own_workspace(spec))
             await hand_over(self.client, spec.namespace, spec.user)
             return own_workspace(spec)
-        async with self.change_of(spec.namespace):
-            members = await Members.of(self.client, spec.namespace)
-            if role != "Owner":
-                check_not_last_owner(members, spec)
-            is_new = await members.give(self.client, user, role)
-            former = members.of_user_besides(spec.user, role)
-            for binding in former:
-                await take_role(self.client, binding)
-            if role == "Owner":
-                await hand_over(self.client, spec.namespace, spec.user)
-            else:
-                await take_back(self.client, spec.namespace, spec.user)
+        members = await Members.of(self.client, spec.namespace)
+        if role != "Owner":
+            check_not_last_owner(members, spec)
+        is_new = await members.give(self.client, user, role)
+        former = members.of_user_besides(spec.user, role)
+        for binding in former:
+            await take_role(self.client, binding)
+        if role == "Owner":
+            await hand_over(self.client, spec.namespace, spec.user)
+        else:
+            await take_back(self.client, spec.namespace, spec.user)
         if former:
             return f"{spec.user} is {role} of {spec.namespace} now, and was {named(former)}"
         if not is_new:
@@ -108,15 +111,14 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
         role = checked_role(spec) if spec.role is not None else None
         if spec.user == user_of(spec.namespace) and role in (None, "Owner"):
             raise Permanent(own_workspace(spec))
-        async with self.change_of(spec.namespace):
-            members = await Members.of(self.client, spec.namespace)
-            taken = [each for each in members.of_user(spec.user) if role in (None, role_of(each.role_ref))]
-            if any(role_of(binding.role_ref) == "Owner" for binding in taken):
-                check_not_last_owner(members, spec)
-            for binding in taken:
-                await take_role(self.client, binding)
-            if role in (None, "Owner"):
-                await take_back(self.client, spec.namespace, spec.user)
+        members = await Members.of(self.client, spec.namespace)
+        taken = [each for each in members.of_user(spec.user) if role in (None, role_of(each.role_ref))]
+        if any(role_of(binding.role_ref) == "Owner" for binding in taken):
+            check_not_last_owner(members, spec)
+        for binding in taken:
+            await take_role(self.client, binding)
+        if role in (None, "Owner"):
+            await take_back(self.client, spec.namespace, spec.user)
         if taken:
             return f"{spec.user} is not {named(taken)} of {spec.namespace} any more"
         return f"{spec.user} has no role{f' {role}' if role else ''} in {spec.namespace}"

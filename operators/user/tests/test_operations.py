@@ -200,6 +200,8 @@ async def test_an_owner_is_named_in_the_annotation_of_the_workspaces_user_as_lon
             ("Update", "Manager", "alice"),
             ("Update", "Owner", "bob"),
             ("Deprive", None, "alice"),
+            ("Grant", "Owner", "bob"),
+            ("Deprive", "Owner", "alice"),
         ):
             await give_alice_her_binding(at)
             ended = await at.carried_out(action, "bob", "ns-alice", role)  # type: ignore[arg-type]  # both are known
@@ -237,6 +239,15 @@ async def test_of_two_owners_who_lose_their_role_at_the_same_time_one_stays() ->
         await people(at, "alice", "bob", "carol")
         for name in ("bob", "carol"):
             await at.carried_out("Grant", name, "ns-alice", "Owner")
+        request = at.own._operations.session.request
+
+        async def slow(verb: str, path: str, **options: object) -> object:
+            answer = await request(verb, path, **options)  # type: ignore[arg-type]  # handed through
+            if verb == "GET" and "/rolebindings" in path:
+                await asyncio.sleep(1)
+            return answer
+
+        at.own._operations.session.request = slow  # type: ignore[method-assign,assignment]  # of this client
         created = [await at.ask("Deprive", name, "ns-alice") for name in ("bob", "carol")]
         ended = [(await at.finished(each)).status.phase for each in created]
         assert sorted(ended) == ["Completed", "Failed"]
@@ -261,8 +272,9 @@ async def test_the_user_of_a_workspace_stays_its_owner() -> None:
 # What does not exist, or not any more
 
 
+@pytest.mark.parametrize("is_created_again", [False, True])
 @virtual
-async def test_a_user_who_is_deleted_while_it_is_given_a_role_has_none_in_the_end() -> None:
+async def test_a_user_who_is_deleted_while_it_is_given_a_role_has_none_in_the_end(is_created_again: bool) -> None:
     """Its deletion found nothing to take, and the workspace was in its name for ever."""
     async with virtual_desk() as at:
         await people(at)
@@ -271,6 +283,8 @@ async def test_a_user_who_is_deleted_while_it_is_given_a_role_has_none_in_the_en
         async def deleted_first(verb: str, path: str, **options: object) -> object:
             if verb == "POST" and "/rolebindings" in path:
                 await at.admin.delete(User, "bob")
+                if is_created_again:
+                    await at.admin.create(User(metadata=ObjectMeta(name="bob")))
             return await request(verb, path, **options)  # type: ignore[arg-type]  # handed through
 
         at.own._operations.session.request = deleted_first  # type: ignore[method-assign,assignment]  # of this client
@@ -305,6 +319,21 @@ async def test_a_request_is_not_about_people_who_came_to_the_name_after_it(late:
         with pytest.raises(Permanent, match=f"the User {late} was created after this request, which does not mean it"):
             await reconciler(at).act(early)
         assert await at.roles("ns-alice") == {}
+
+
+@virtual
+async def test_a_request_that_waits_for_another_change_of_the_workspace_is_not_about_its_next_user() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        async with at.operations.change_of("ns-alice"):
+            waiting = await at.ask("Grant", "bob", "ns-alice", "Owner")
+            await asyncio.sleep(5)
+            await at.admin.delete(User, "alice")
+            await asyncio.sleep(60)
+            await at.user("alice")
+        ended = await at.finished(waiting)
+        assert (ended.status.phase, await at.roles("ns-alice")) == ("Failed", {}), ended.status.message
+        assert ended.status.message.startswith("the User alice was created after this request")
 
 
 @virtual
@@ -487,11 +516,21 @@ async def test_a_grant_costs_four_reads_and_four_writes_and_a_finished_request_n
         assert requests.attempts == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        (User, "alice", "the workspace ns-alice is being deleted"),
+        (Namespace, "ns-alice", "the workspace ns-alice is being deleted"),
+        (User, "bob", "the User bob is being deleted"),
+    ],
+)
 @virtual
-async def test_a_workspace_that_is_going_gets_no_roles() -> None:
+async def test_there_are_no_roles_in_a_workspace_or_for_a_user_that_is_going(
+    kind: type[User | Namespace], name: str, message: str
+) -> None:
     async with virtual_desk() as at:
         await people(at)
-        await at.admin.patch(Namespace, "ns-alice", MergePatch({"metadata": {"finalizers": ["example.com/held"]}}))
-        await at.admin.delete(Namespace, "ns-alice")
+        await at.admin.patch(kind, name, MergePatch({"metadata": {"finalizers": ["example.com/held"]}}))
+        await at.admin.delete(kind, name)
         ended = await at.carried_out("Grant", "bob", "ns-alice", "Developer")
-        assert (ended.status.phase, ended.status.message) == ("Failed", "the workspace ns-alice is being deleted")
+        assert (ended.status.phase, ended.status.message) == ("Failed", message)
