@@ -240,6 +240,22 @@ async def test_open_requests_of_a_user_who_is_deleted_fail() -> None:
 
 
 @virtual
+async def test_a_user_stays_while_a_request_about_it_is_carried_out() -> None:
+    async with virtual_desk() as at:
+        await at.user("alice")
+        await at.user("bob", **MARKED)
+        async with at.operations.change_of("ns-alice"):
+            slow = await at.ask("Grant", "bob", "ns-alice", "Developer", name="slow")
+            created = await at.admin.create(deletion("bob"))
+            await asyncio.sleep(10)
+            waiting = (await at.admin.get(created)).status
+            assert (waiting.phase, waiting.message) == ("Processing", "Operationrequests of bob are open: slow")
+            assert (await at.admin.get(User, "bob")).metadata.deletion_timestamp is None
+        ended = [(await at.finished(each)).status.phase for each in (created, slow)]
+        assert ended == ["Completed", "Failed"]
+
+
+@virtual
 async def test_a_request_that_is_held_while_it_is_deleted_holds_no_deletion_up() -> None:
     """Nothing comes of it any more, and so it is never finished."""
     async with virtual_desk() as at:
