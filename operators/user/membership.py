@@ -112,8 +112,10 @@ async def take_roles_elsewhere(client: CachedClient, user: str) -> None:
     for other in await client.list(User):
         if other.metadata.name != user and other.metadata.annotations.get(OWNER) == user:
             await take_back(client, workspace_of(other.metadata.name), user)  # unless it has a new owner by now
-    labelled = await client.list(RoleBinding, labels={OWNER: user}, consistency="live")
-    for binding in labelled:
+    found = list(await client.list(RoleBinding, labels={OWNER: user}, consistency="live"))
+    for role in ROLE_NAMES:  # those of the seed have no label, and are no object's that would take them along
+        found += await client.list(RoleBinding, fields={"metadata.name": binding_of(user, role)})
+    for binding in {each.metadata.uid: each for each in found}.values():
         workspace = binding.metadata.namespace
         is_elsewhere = user_of(workspace) is not None and workspace != workspace_of(user)
         if is_elsewhere and role_of(binding.role_ref) is not None:

@@ -20,10 +20,12 @@ from operators.user.names import (
     FINALIZER,
     KEEP_WORKSPACE,
     OWNER,
+    RBAC,
     STATUS,
     SYSTEM_NAMESPACE,
     TYPE,
     kubeconfig_of,
+    subjects_of,
     workspace_of,
 )
 from operators.user.request_guard import Guard
@@ -43,7 +45,7 @@ from kubewright import Client, ControlPlane, Field, Forbidden, Manager, ObjectMe
 from kubewright.api.codec import encode
 from kubewright.api.core.v1 import ConfigMap, Namespace, Secret, ServiceAccount
 from kubewright.api.events.v1 import Event
-from kubewright.api.rbac.v1 import RoleBinding
+from kubewright.api.rbac.v1 import RoleBinding, RoleRef
 from kubewright.client import MergePatch
 from kubewright.client.errors import InternalError, Status
 from kubewright.client.wait import deleted
@@ -355,6 +357,24 @@ async def test_a_user_who_was_created_after_the_request_stays() -> None:
         with pytest.raises(Permanent, match="the User bob was created after this request"):
             await DeletionReconciler(client, RecordedEvents(), Guard(client), DeletionGate()).act(early)
         assert (await at.admin.get(User, "bob")).metadata.deletion_timestamp is None
+
+
+@pytest.mark.parametrize("is_requested", [False, True])
+@virtual
+async def test_roles_by_bindings_without_label_and_owner_do_not_outlive_their_user(is_requested: bool) -> None:
+    """Those of the seed, or one that has lost both: a User who was created again by that name had the role."""
+    async with virtual_operator() as at:
+        for name in ("alice", "bob"):
+            await user(at, name, **MARKED)
+        metadata = ObjectMeta(name="bob-Manager", namespace="ns-alice")
+        reference = RoleRef(api_group=RBAC, kind="Role", name="Manager")
+        await at.admin.create(RoleBinding(metadata=metadata, role_ref=reference, subjects=subjects_of("bob")))
+        metadata = ObjectMeta(name="bob-Owner", namespace="ns-alice")
+        foreign = RoleRef(api_group=RBAC, kind="ClusterRole", name="view")
+        await at.admin.create(RoleBinding(metadata=metadata, role_ref=foreign, subjects=subjects_of("bob")))
+        await (at.admin.create(deletion("bob")) if is_requested else at.admin.delete(User, "bob"))
+        await at.admin.wait_for(User, "bob", deleted, timeout=60)
+        assert await at.roles("ns-alice") == {"alice": "workspace-owner", "bob-Owner": "view"}
 
 
 @virtual
