@@ -415,6 +415,8 @@ async def test_a_role_whose_binding_is_held_by_a_finalizer_is_taken_nevertheless
         ended = await at.carried_out("Grant", "bob", "ns-alice", "Manager")
         assert ended.status.message == "bob is Manager of ns-alice now"
         assert await at.roles("ns-alice") == {"bob-Manager": "workspace-manager"}
+        given = await at.admin.get(RoleBinding, "bob-Manager", namespace="ns-alice")
+        assert given.metadata.deletion_timestamp is None
         await at.carried_out("Deprive", "bob", "ns-alice")
         await held()
         await at.finished(await at.admin.create(deletion("bob")))
