@@ -25,6 +25,7 @@ from operators.user.names import (
     SYSTEM_NAMESPACE,
     TYPE,
     kubeconfig_of,
+    role_reference,
     subjects_of,
     workspace_of,
 )
@@ -382,13 +383,14 @@ async def test_bindings_that_only_have_the_label_of_the_user_stay() -> None:
     async with virtual_desk() as at:
         await at.user("alice")
         await at.user("bob", **MARKED)
-        foreign = RoleBinding(
-            metadata=ObjectMeta(name="foreign", namespace="kube-system", labels={OWNER: "bob"}),
-            role_ref=(await at.admin.list(RoleBinding, namespace="kube-system"))[0].role_ref,
-        )
-        foreign = await at.admin.create(foreign)
+        system = (await at.admin.list(RoleBinding, namespace="kube-system"))[0].role_ref
+        stay: list[RoleBinding] = []
+        for namespace, role in (("kube-system", system), ("default", role_reference("Manager"))):
+            metadata = ObjectMeta(name="foreign", namespace=namespace, labels={OWNER: "bob"})
+            stay.append(await at.admin.create(RoleBinding(metadata=metadata, role_ref=role)))
         await at.finished(await at.admin.create(deletion("bob")))
-        assert await at.admin.find(foreign) is not None
+        for binding in stay:
+            assert await at.admin.find(binding) is not None
 
 
 @pytest.mark.parametrize(
