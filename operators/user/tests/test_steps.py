@@ -16,6 +16,7 @@ from operators.user.names import (
     ROLE_NAMES,
     SYSTEM_NAMESPACE,
     cluster_role_of,
+    kubeconfig_of,
     role_reference,
 )
 from operators.user.tests.deploying import Site, is_accepted, operating, site, vacant
@@ -338,15 +339,21 @@ async def test_a_workspace_that_is_orphaned_stays_although_the_deletion_is_seen_
 @virtual
 async def test_a_user_whose_name_was_taken_deletes_nothing_of_the_others() -> None:
     async with site() as here:
-        foreign = await here.admin.create(Namespace(metadata=ObjectMeta(name="ns-alice")))
-        metadata = ObjectMeta(name="alice", namespace="ns-alice")
-        binding = await here.admin.create(RoleBinding(metadata=metadata, role_ref=role_reference("Owner")))
+        foreign = [
+            await here.admin.create(each)
+            for each in (
+                Namespace(metadata=ObjectMeta(name="ns-alice")),
+                RoleBinding(metadata=ObjectMeta(name="alice", namespace="ns-alice"), role_ref=role_reference("Owner")),
+                ServiceAccount(metadata=ObjectMeta(name="alice", namespace=SYSTEM_NAMESPACE)),
+                Secret(metadata=ObjectMeta(name=kubeconfig_of("alice"), namespace=SYSTEM_NAMESPACE)),
+            )
+        ]
         await here.admin.create(ALICE)
         await reason(here, "NamespaceSyncReady")
         await here.delete(ALICE)
-        assert await here.admin.find(binding) is not None
-        found = await here.admin.get(foreign)
-        assert (found.metadata.uid, found.metadata.deletion_timestamp) == (foreign.metadata.uid, None)
+        for each in foreign:
+            found = await here.admin.get(each)
+            assert (found.metadata.uid, found.metadata.deletion_timestamp) == (each.metadata.uid, None)
 
 
 @virtual
