@@ -57,10 +57,10 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
         async with self.change_of(spec.namespace):
             match spec.action:
                 case "Grant" | "Update":
-                    await self.check_workspace(request)
+                    owner = await self.check_workspace(request)
                     user = await self.member(request)
                     given = await self.give(user, spec)
-                    await self.check_stays(user, spec)
+                    await self.check_stays(user, owner, spec)
                     return given
                 case "Deprive":
                     await self.check_workspace(request)
@@ -93,18 +93,22 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
         had_none = ", and had no role before" if spec.action == "Update" else ""
         return f"{spec.user} is {role} of {spec.namespace} now{had_none}"
 
-    async def check_stays(self, user: User, spec: OperationrequestSpec) -> None:
-        """Return when the User is there still, and not being deleted.
+    async def check_stays(self, user: User, owner: User, spec: OperationrequestSpec) -> None:
+        """Return when the User is there still, and not being deleted, and the workspace is that of the same `owner`.
 
-        If its deletion has begun meanwhile, it may have taken the roles of the User before this one was given.
+        If its deletion has begun meanwhile, it may have taken the roles of the User before this one was given. And what
+        is written late may be written into the workspace of somebody else.
         """
         there = await self.client.find(metadata_only(User), spec.user, consistency="live")
-        if there is not None and there.metadata.uid == user.metadata.uid and there.metadata.deletion_timestamp is None:
+        stays = there is not None and there.metadata.uid == user.metadata.uid and not there.metadata.deletion_timestamp
+        found = await self.find(User, owner.metadata.name)
+        is_its = found is not None and found.metadata.uid == owner.metadata.uid
+        if stays and is_its:
             return
         for binding in (await Members.of(self.client, spec.namespace)).of_user(spec.user):
             await take_role(self.client, binding)
         await take_back(self.client, spec.namespace, spec.user)
-        raise Permanent(f"the User {spec.user} was deleted meanwhile")
+        raise Permanent(f"the User {owner.metadata.name if stays else spec.user} was deleted meanwhile")
 
     async def deprive(self, spec: OperationrequestSpec) -> str:
         """Take the role, or any role when none is given; that the user does not have it is all right."""
@@ -123,8 +127,8 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
             return f"{spec.user} is not {named(taken)} of {spec.namespace} any more"
         return f"{spec.user} has no role{f' {role}' if role else ''} in {spec.namespace}"
 
-    async def check_workspace(self, request: Operationrequest) -> None:
-        """Return when the namespace is the workspace of a User who is not being deleted."""
+    async def check_workspace(self, request: Operationrequest) -> User:
+        """The User whose workspace the namespace is, and who is not being deleted."""
         workspace = request.spec.namespace
         name = user_of(workspace)
         if name is None:
@@ -140,6 +144,7 @@ class OperationReconciler(GuardedReconciler[Operationrequest]):
             raise Permanent(f"the namespace {workspace} is not the workspace of the User {name}: it was made otherwise")
         if owner.metadata.deletion_timestamp is not None or namespace.metadata.deletion_timestamp is not None:
             raise Permanent(f"the workspace {workspace} is being deleted")
+        return owner
 
     async def member(self, request: Operationrequest) -> User:
         """The User who is to have the role."""

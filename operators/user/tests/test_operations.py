@@ -322,6 +322,27 @@ async def test_a_request_is_not_about_people_who_came_to_the_name_after_it(late:
 
 
 @virtual
+async def test_a_role_that_is_given_late_is_not_one_in_the_workspace_of_the_next_user() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        request = at.own._operations.session.request
+
+        async def late(verb: str, path: str, **options: object) -> object:
+            if verb == "POST" and "/rolebindings" in path:
+                await at.admin.delete(User, "alice")
+                await asyncio.sleep(60)
+                await at.user("alice")
+                await asyncio.sleep(1)
+            return await request(verb, path, **options)  # type: ignore[arg-type]  # handed through
+
+        at.own._operations.session.request = late  # type: ignore[method-assign,assignment]  # of this client
+        ended = await at.carried_out("Grant", "bob", "ns-alice", "Owner")
+        assert (ended.status.phase, ended.status.message) == ("Failed", "the User alice was deleted meanwhile")
+        assert await at.roles("ns-alice") == {}
+        assert (await at.admin.get(User, "alice")).metadata.annotations.get(OWNER) != "bob"
+
+
+@virtual
 async def test_a_request_that_waits_for_another_change_of_the_workspace_is_not_about_its_next_user() -> None:
     async with virtual_desk() as at:
         await people(at)
