@@ -236,6 +236,10 @@ async def test_open_requests_of_a_user_who_is_deleted_fail() -> None:
         created = await at.admin.create(deletion("bob", name="go"))
         ended = await at.finished(created)
         assert ended.status.phase == "Completed"
+        assert ended.status.completion_time is not None
+        assert created.metadata.creation_timestamp is not None
+        took = ended.status.completion_time - created.metadata.creation_timestamp
+        assert took < timedelta(seconds=20), "they do not wait for their next attempt"
         for request in (retried, waiting):
             status = (await at.admin.get(request)).status
             assert (status.phase, status.message) == ("Failed", "the User bob is being deleted by the Deleterequest go")
