@@ -126,10 +126,14 @@ def test_a_request_whose_key_or_description_cannot_be_found_holds_up_no_other(
     assert "what default/good requests could not be described" in caplog.text
 
 
-def test_a_request_continues_when_the_one_before_it_is_deleted() -> None:
+def test_a_request_that_is_held_while_it_is_deleted_holds_no_other_up() -> None:
+    """Nothing comes of it any more."""
+
     async def main() -> None:
         async with world(failing(NotYet("busy", after=500))) as it:
-            await it.admin.create(errand("first", user="bob"))
+            held = errand("first", user="bob")
+            held.metadata.finalizers = ["example.com/held"]
+            await it.admin.create(held)
             await asyncio.sleep(1)
             await it.admin.create(errand("second", user="bob"))
             await asyncio.sleep(1)
