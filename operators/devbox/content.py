@@ -27,7 +27,7 @@ from kubewright.patterns import NotYet
 from .context import DevboxContext
 from .names import ARCHIVE, BASE_IMAGE, CONTENT, CONTENT_ID, ROLE, claim_of, labels_of, metadata_of
 from .options import Options
-from .parts import adopt, find_part, is_part
+from .parts import adopt, find_part, find_stored, is_part
 from .scripts import SEED
 from .types import Devbox
 
@@ -148,11 +148,9 @@ async def pods_using_content(context: DevboxContext) -> list[str]:
 
 
 async def stored_claim(context: DevboxContext) -> PersistentVolumeClaim | None:
-    """The claim for the present content, as the server has it."""
+    """The claim for the present content, as the server has it. One that is not known any more is not gone."""
     devbox = context.object
-    name = claim_of(devbox, devbox.status.content_id)
-    found = await context.live.find(PersistentVolumeClaim, name, namespace=devbox.metadata.namespace)
-    return found if found is not None and is_part(devbox, found) else None
+    return await find_stored(context, PersistentVolumeClaim, claim_of(devbox, devbox.status.content_id))
 
 
 async def is_claimed(context: DevboxContext) -> bool:

@@ -25,15 +25,19 @@ async def find_part(context: DevboxContext, kind: type[P], name: str) -> P | Non
 
     Raises `NameTaken` for one that is not a part of the Devbox.
     """
-    devbox, namespace = context.object, context.object.metadata.namespace
-    found = await context.client.find(kind, name, namespace=namespace)
-    if found is None:
-        found = await context.live.find(kind, name, namespace=namespace)
+    found = await context.client.find(kind, name, namespace=context.object.metadata.namespace)
+    return found if found is not None and is_part(context.object, found) else await find_stored(context, kind, name)
+
+
+async def find_stored(context: DevboxContext, kind: type[P], name: str) -> P | None:
+    """`find_part` as the server has it."""
+    devbox = context.object
+    found = await context.live.find(kind, name, namespace=devbox.metadata.namespace)
     if found is not None and not is_part(devbox, found):
-        info = resource_info(kind)
+        labels = ",".join(f"{key}={value}" for key, value in labels_of(devbox.metadata.name).items())
         raise NameTaken(
-            f"the {info.gvk.kind} {name} exists and is not of this Devbox: delete or rename it, or give the Devbox "
-            "another name"
+            f"the {resource_info(kind).gvk.kind} {name} exists and is not of this Devbox: label it {labels} if it is "
+            "to be, or else delete it, or give the Devbox another name"
         )
     return found
 

@@ -17,11 +17,13 @@ from kubewright import ObjectMeta
 from kubewright.api import Object
 from kubewright.api.batch.v1 import Job
 from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service, TypedLocalObjectReference
+from kubewright.api.markers import JSONObject
 from kubewright.api.storage.v1 import StorageClass
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, deleted
 from kubewright.controlplane.controllers.storage_class import DRIVER
 from kubewright.controlplane.embedded.endpoints.request import Target
+from kubewright.patterns import get_condition
 from kubewright.testing import run_virtual, virtual
 
 KINDS: list[type[Object]] = [PersistentVolumeClaim, Pod, Secret, Service]
@@ -215,6 +217,35 @@ async def test_a_volume_that_the_operator_has_not_made_is_neither_adopted_nor_re
         assert await world.claims() == sorted(("copy", f"{content}-archive", "mine"))
         assert (await parts(world))["PersistentVolumeClaim mine"] == []
         assert (await parts(world))["PersistentVolumeClaim copy"] == []
+
+
+@virtual
+async def test_a_volume_that_has_lost_its_owner_and_its_labels_is_not_taken_for_gone() -> None:
+    """Its content would have been called lost, and the next one begun from the image."""
+    async with running_world() as world:
+        with followed(world.plane) as disks:
+            content = f"it-{(await world.run()).status.content_id}"
+            disks.work()
+            await world.kill()
+            found = await world.admin.get(PersistentVolumeClaim, content)
+            bare: JSONObject = {"labels": None, "ownerReferences": None}
+            await world.admin.patch(PersistentVolumeClaim, content, MergePatch({"metadata": bare}))
+            await world.start()
+            await world.set_state("Stopped")
+            await world.reaches("Stopping")
+            await asyncio.sleep(60)
+            synced = get_condition(await world.read(), "PodSynced")
+            assert synced is not None
+            assert synced.message.startswith(
+                f"the PersistentVolumeClaim {content} exists and is not of this Devbox: "
+                "label it app.kubernetes.io/name=it,app.kubernetes.io/managed-by=sealos,"
+            )
+            labels: JSONObject = dict(found.metadata.labels)
+            await world.admin.patch(PersistentVolumeClaim, content, MergePatch({"metadata": {"labels": labels}}))
+            await world.reaches("Stopped")
+            await world.set_state("Running")
+            await world.reaches("Running")
+            assert disks.problems == []
 
 
 @virtual
