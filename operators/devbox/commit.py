@@ -12,6 +12,7 @@ Rules of the kind keep users from changing the state while it is Committing.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 from uuid import uuid4
 
@@ -26,6 +27,8 @@ from .types import CommitRecord, Devbox, State
 
 MAX_RECORDS: Final = 10
 _PAUSE: Final = 10.0
+_SLACK: Final = timedelta(minutes=1)
+"""What commits may end an attempt that takes too long by itself, and knows best why it does."""
 
 
 def is_open(devbox: Devbox) -> bool:
@@ -85,16 +88,24 @@ async def _commit(context: DevboxContext) -> None:
     match await context.committer.commit(devbox):
         case Committing(message, after):
             record.message = message
-            if after is not None:
-                context.reconcile_after(after)
+            left = ((record.update_time or now()) + context.options.commit_timeout + _SLACK - now()).total_seconds()
+            if left > 0:
+                context.reconcile_after(left if after is None else min(after, left))
+            else:  # its users can do nothing before it has ended
+                _fail(context, f"it takes longer than {context.options.commit_timeout}: {message}")
         case CommitFailed(message):
-            record.commit_status, record.update_time, record.message = "Failed", now(), message
-            context.events.warning(
-                devbox, "CommitFailed", f"Attempt {record.attempts} failed, the content is intact: {message}"
-            )
-            context.reconcile_after(0)
+            _fail(context, message)
         case Committed():
             _succeed(context)
+
+
+def _fail(context: DevboxContext, message: str) -> None:
+    """The attempt has failed."""
+    devbox, record = context.object, context.object.status.record
+    record.commit_status, record.update_time, record.message = "Failed", now(), message
+    note = f"Attempt {record.attempts} failed, the content is intact: {message}"
+    context.events.warning(devbox, "CommitFailed", note)
+    context.reconcile_after(0)
 
 
 def _succeed(context: DevboxContext) -> None:

@@ -303,6 +303,23 @@ async def test_the_archive_of_an_attempt_that_is_given_up_is_kept_when_the_conte
 
 
 @virtual
+async def test_a_commit_whose_job_never_ends_locks_no_user_out_for_longer_than_it_may_take() -> None:
+    """As when the Job is suspended: its own deadline is suspended, too."""
+    async with running_world() as world:
+        await world.run()
+        world.plane.pods.where(labels=COMMITS).behave(run=100)
+        await world.set_state("Stopped")
+        await world.admin.wait_for(Job, "it-commit", Field("status.active").equals(1), timeout=LONG)
+        await world.admin.patch(Job, "it-commit", MergePatch({"spec": {"suspend": True}}))
+        found = await world.admin.wait_for(Devbox, "it", FAILED, timeout=LONG + 120)
+        assert found is not None
+        assert found.status.record.message == (
+            "it takes longer than 1:00:00: the Job it-commit waits for its pod: there is none yet"
+        )
+        await world.reaches("Stopped")  # by another Job
+
+
+@virtual
 async def test_a_content_that_another_pod_uses_is_committed_when_that_is_gone() -> None:
     """What it writes meanwhile would be on a volume that is released."""
     async with running_world() as world:
