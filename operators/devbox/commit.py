@@ -6,6 +6,7 @@ from there. A content is committed by these changes of its record, each in a rec
     Pending --the pod is gone--> Committing --the commit is made--> Success, and there is a new content
                                  Committing --the attempt failed--> Failed --a while later--> Committing
                                  Committing or Failed --Running or Paused is wanted again--> Pending
+                                 Failed --the content is gone--> Pending
 
 Rules of the kind keep users from changing the state while it is Committing.
 """
@@ -125,6 +126,9 @@ async def _retry(context: DevboxContext) -> None:
     if not is_over:
         context.reconcile_after(_PAUSE)
         return
+    if await presence(context) != "present":
+        await _give_up(context)  # what is gone cannot be committed
+        return
     if record.attempts >= options.commit_tries:
         await _discard_attempt(context)
         return
@@ -138,13 +142,18 @@ async def _retry(context: DevboxContext) -> None:
 
 async def _reopen(context: DevboxContext) -> None:
     """The content is wanted again: give up committing it, and let pods use it when nothing reads it any more."""
-    record = context.object.status.record
     if await context.committer.cancel(context.object):
-        await _discard_attempt(context)
-        record.commit_status, record.update_time, record.attempts, record.message = "Pending", now(), 0, ""
-        context.reconcile_after(0)
+        await _give_up(context)
     else:
         context.reconcile_after(_PAUSE)
+
+
+async def _give_up(context: DevboxContext) -> None:
+    """Begin the transition anew, with a content of which no commit was tried."""
+    record = context.object.status.record
+    await _discard_attempt(context)
+    record.commit_status, record.update_time, record.attempts, record.message = "Pending", now(), 0, ""
+    context.reconcile_after(0)
 
 
 async def _discard_attempt(context: DevboxContext) -> None:

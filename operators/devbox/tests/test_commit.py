@@ -303,6 +303,19 @@ async def test_the_archive_of_an_attempt_that_is_given_up_is_kept_when_the_conte
 
 
 @virtual
+async def test_a_content_that_is_deleted_between_two_attempts_is_reported_as_lost_and_not_as_intact() -> None:
+    async with running_world() as world:
+        running = await world.run()
+        world.plane.pods.where(labels=COMMITS).behave(run=1, exit_code=1)
+        await world.set_state("Stopped")
+        await failed(world)
+        await world.admin.delete(PersistentVolumeClaim, f"it-{running.status.content_id}")
+        stopped = await world.reaches("Stopped", timeout=60)
+        assert (stopped.status.record.commit_status, stopped.status.record.message) == ("Pending", "")
+        assert "ContentLost" in [reason for _, reason, _ in await world.events()]
+
+
+@virtual
 async def test_a_commit_whose_job_never_ends_locks_no_user_out_for_longer_than_it_may_take() -> None:
     """As when the Job is suspended: its own deadline is suspended, too."""
     async with running_world() as world:
