@@ -21,7 +21,7 @@ from kubewright import now
 from kubewright.patterns import NotYet
 
 from .committer import CommitFailed, Committed, Committing
-from .content import is_claimed, pods_using_content, presence, report_loss, stored_claim
+from .content import forget_lost_base, is_claimed, pods_using_content, presence, report_loss, stored_claim
 from .context import DevboxContext
 from .names import claim_of
 from .types import CommitRecord, Devbox, State
@@ -62,6 +62,7 @@ async def _begin(context: DevboxContext) -> None:
     if found := await pods_using_content(context):
         volume = claim_of(devbox, devbox.status.content_id)
         raise NotYet(f"the volume {volume} is still used by the pod {', '.join(found)}", after=_PAUSE)
+    await forget_lost_base(context)
     match await presence(context):
         case "present":
             record.commit_image = context.committer.reference(devbox, devbox.status.content_id)
@@ -137,6 +138,7 @@ async def _retry(context: DevboxContext) -> None:
     if left > 0:
         context.reconcile_after(left)
     else:
+        await forget_lost_base(context)
         _attempt(context)
 
 

@@ -45,6 +45,10 @@ class Committer(Protocol):
         """Whether it is what a commit of the Devbox is called, and not an image."""
         ...
 
+    async def is_there(self, devbox: Devbox, reference: str) -> bool:
+        """Whether there is such a commit, and a pod can begin from it."""
+        ...
+
     async def commit(self, devbox: Devbox) -> CommitProgress:
         """Begin to commit the present content, or report how far that is. No pod uses the content meanwhile."""
         ...

@@ -90,13 +90,18 @@ def seeding(devbox: Devbox, image: str, resources: ResourceRequirements) -> Cont
 
 
 async def ensure_content(context: DevboxContext) -> None:
-    """Claim the volume of the present content, unless it is there; wait for one that is being deleted to go."""
+    """Claim the volume of the present content, unless it is there; wait for one that is being deleted to go.
+
+    A content that is whole begins from nothing any more: it needs no commit that another client has deleted.
+    """
     devbox = context.object
     record, content_id = devbox.status.record, devbox.status.content_id
     name = claim_of(devbox, content_id)
     if (found := await find_part(context, PersistentVolumeClaim, name)) is not None:
         if found.metadata.deletion_timestamp is not None:
             raise NotYet(f"the volume {name} is being deleted")
+        if record.start_time is not None:
+            await forget_lost_base(context)
         return
     metadata = metadata_of(devbox, name, **{ROLE: CONTENT, CONTENT_ID: content_id})
     metadata.annotations[BASE_IMAGE] = record.base_image
@@ -112,7 +117,18 @@ def report_loss(context: DevboxContext) -> None:
     record = context.object.status.record
     note = f"The volume of the content {context.object.status.content_id} is gone: it begins from {record.base_image}"
     context.events.warning(context.object, "ContentLost", note)
-    record.node, record.schedule_time = "", None
+    record.node, record.schedule_time, record.start_time = "", None, None
+
+
+async def forget_lost_base(context: DevboxContext) -> None:
+    """Have the present content begin from the image if another client has deleted the commit that it began from."""
+    devbox, record = context.object, context.object.status.record
+    base = record.base_image
+    if context.committer.is_commit(devbox, base) and not await context.committer.is_there(devbox, base):
+        note = f"The commit {base} is gone: of the content {devbox.status.content_id} there is what its volume has"
+        context.events.warning(devbox, "CommitLost", note)
+        record.base_image = devbox.spec.image
+        context.reconcile_after(0)  # a pod that waits for it is replaced
 
 
 async def presence(context: DevboxContext) -> Presence:

@@ -50,6 +50,12 @@ class JobCommitter:
         is_long_enough = len(reference) > len(begin) + len(end)
         return is_long_enough and reference.startswith(begin) and reference.endswith(end)
 
+    async def is_there(self, devbox: Devbox, reference: str) -> bool:
+        """See `Committer`. The server is asked, as the cache may not show it."""
+        key = ObjectKey(devbox.metadata.namespace, reference.removeprefix(PREFIX))
+        found = await self.client.find(PersistentVolumeClaim, key, consistency="live")
+        return found is not None and found.metadata.deletion_timestamp is None
+
     async def commit(self, devbox: Devbox) -> CommitProgress:
         """See `Committer`: create the Job, or read how far it is."""
         content_id = devbox.status.content_id
@@ -147,12 +153,8 @@ class JobCommitter:
 
     async def _check(self, devbox: Devbox) -> CommitProgress:
         """The Job has succeeded: whether its archive is there, as the server has it, and stays."""
-        archive = self.reference(devbox, devbox.status.content_id).removeprefix(PREFIX)
-        key = ObjectKey(devbox.metadata.namespace, archive)
-        found = await self.client.find(PersistentVolumeClaim, key, consistency="live")
-        if found is None or found.metadata.deletion_timestamp is not None:
-            return _deleted(archive)
-        return Committed()
+        reference = self.reference(devbox, devbox.status.content_id)
+        return Committed() if await self.is_there(devbox, reference) else _deleted(reference.removeprefix(PREFIX))
 
     async def _create(self, devbox: Devbox, made: Object) -> None:
         set_controller_reference(devbox, made)

@@ -41,6 +41,10 @@ class InMemoryCommitter:
         """See `Committer`."""
         return reference.startswith(self.reference(devbox, ""))
 
+    async def is_there(self, devbox: Devbox, reference: str) -> bool:
+        """See `Committer`."""
+        return reference in self.registry.images
+
     async def commit(self, devbox: Devbox) -> CommitProgress:
         """See `Committer`."""
         content_id = devbox.status.content_id

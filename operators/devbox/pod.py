@@ -16,7 +16,7 @@ from kubewright.patterns import Done, step
 from .commit import discard_commits, is_open, sync_commit
 from .content import ensure_content, sync_volumes
 from .context import SYNCED, DevboxContext
-from .names import SPEC_HASH
+from .names import CONTENT_ID, SPEC_HASH
 from .parts import find_part, is_part, is_watched, take_over
 from .pod_metadata import follow
 from .pod_spec import pod_of
@@ -129,6 +129,9 @@ def observe(devbox: Devbox, pod: Pod) -> None:
     record, node = devbox.status.record, pod.spec.node_name or ""
     if node and record.node != node:
         record.node, record.schedule_time, record.update_time = node, now(), now()
+    is_of_content = pod.metadata.annotations.get(CONTENT_ID) == devbox.status.content_id
+    if pod.status.phase == "Running" and is_of_content and record.start_time is None:
+        record.start_time = now()
     if ended := _terminated(pod):
         devbox.status.last_container_status = ended[0]
 

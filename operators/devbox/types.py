@@ -120,6 +120,8 @@ class CommitRecord(Model):
     node: str = ""
     generate_time: Time | None = None
     schedule_time: Time | None = None
+    start_time: Time | None = None
+    """When a pod first ran with it: since then all of it is on its volume."""
     update_time: Time | None = None
     commit_time: Time | None = None
     commit_status: Choice[CommitStatus] = "Pending"

@@ -333,6 +333,43 @@ async def test_a_commit_whose_job_never_ends_locks_no_user_out_for_longer_than_i
 
 
 @virtual
+async def test_an_archive_that_is_deleted_keeps_no_content_from_being_used_that_was_restored_from_it() -> None:
+    async with running_world() as world:
+        with followed(world.plane) as disks:
+            await world.run()
+            disks.work()
+            base = (await world.stop_and_run()).status.record.base_image
+            disks.work()
+            before = await world.running_pod()
+            await world.admin.delete(PersistentVolumeClaim, base.removeprefix("archive/"))
+            world.plane.pods.where(name="it").evict()  # until then it protects the archive
+            await world.running_pod(other_than=before.metadata.uid)
+            running = await world.reaches("Running")
+            lost = [note for _, reason, note in await world.events() if reason == "CommitLost"]
+            content_id = running.status.content_id
+            assert lost == [f"The commit {base} is gone: of the content {content_id} there is what its volume has"]
+            await world.stop_and_run()
+            assert disks.problems == []
+
+
+@virtual
+async def test_a_devbox_whose_only_archive_is_deleted_can_be_stopped_and_begins_from_the_image_again() -> None:
+    async with running_world() as world:
+        await world.run()
+        await world.set_state("Stopped")
+        base = (await world.reaches("Stopped")).status.record.base_image
+        await world.admin.delete(PersistentVolumeClaim, base.removeprefix("archive/"))
+        await world.set_state("Running")
+        await asyncio.sleep(60)
+        # It may be restored from a backup.
+        waiting = get_condition(await world.reaches("Pending"), "Ready")
+        assert waiting is not None
+        assert f'persistentvolumeclaim "{base.removeprefix("archive/")}" not found' in waiting.message
+        await world.stop_and_run()
+        assert "CommitLost" in [reason for _, reason, _ in await world.events()]
+
+
+@virtual
 async def test_a_content_that_another_pod_uses_is_committed_when_that_is_gone() -> None:
     """What it writes meanwhile would be on a volume that is released."""
     async with running_world() as world:
