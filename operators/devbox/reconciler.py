@@ -17,7 +17,7 @@ from .names import ARCHIVE, BASE_IMAGE, CONTENT, CONTENT_ID, FINALIZER
 from .network import network
 from .options import Options
 from .parts import is_controlled, is_part
-from .phase import not_ready_reason, phase, report
+from .phase import not_ready_reason, phase, phase_of, report
 from .pod import pod, read_pod
 from .secret import secret
 from .types import Devbox
@@ -70,9 +70,9 @@ class DevboxReconciler(ObjectReconciler[Devbox]):
         if found is not None and is_part(devbox, found):
             if found.metadata.deletion_timestamp is None:
                 await self.client.delete(found, uid=found.metadata.uid, missing_ok=True)
-            raise NotYet(f"the pod {found.metadata.name} is terminating", after=_WAIT_FOR_PODS)
+            raise terminating(devbox, found, f"the pod on {found.spec.node_name or 'no node'} is terminating")
         if not await self.committer.cancel(devbox):
-            raise NotYet("the commit is ending", after=_WAIT_FOR_PODS)
+            raise terminating(devbox, None, "the commit is ending")
         for record in devbox.status.commit_records.values():
             if record.commit_image:
                 await self.committer.discard(devbox, record.commit_image)
@@ -111,6 +111,14 @@ class DevboxReconciler(ObjectReconciler[Devbox]):
             status.content_id = add_record(devbox, base or devbox.spec.image, content_id)
         report(context)
         return True
+
+
+def terminating(devbox: Devbox, pod: Pod | None, message: str) -> NotYet:
+    """What a Devbox that is deleted waits for, once its status says so."""
+    if devbox.status.content_id in devbox.status.commit_records:
+        devbox.status.phase = phase_of(devbox, pod)
+    set_condition(devbox, "Ready", False, "Terminating", message)
+    return NotYet(message, after=_WAIT_FOR_PODS)
 
 
 def report_readiness(context: DevboxContext) -> None:

@@ -209,7 +209,12 @@ async def test_the_finalizer_is_dropped_while_something_still_uses_the_content()
         world.plane.nodes.fail(node)
         await world.admin.delete(Devbox, "it")
         await asyncio.sleep(600)
-        assert (await world.read()).metadata.finalizers == ["devbox.sealos.io/finalizer"]
+        waiting = await world.read()
+        assert waiting.metadata.finalizers == ["devbox.sealos.io/finalizer"]
+        ready = get_condition(waiting, "Ready")
+        assert ready is not None
+        assert (waiting.status.phase, ready.status, ready.reason) == ("Pending", "False", "Terminating")
+        assert ready.message == f"the pod on {node} is terminating"
         assert len(await world.claims()) == 1
         world.plane.nodes.recover(node)
         assert await world.admin.wait_for(Devbox, "it", deleted, timeout=LONG) is None
