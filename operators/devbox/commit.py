@@ -21,7 +21,7 @@ from kubewright import now
 from kubewright.patterns import NotYet
 
 from .committer import CommitFailed, Committed, Committing
-from .content import forget_lost_base, is_claimed, pods_using_content, presence, report_loss, stored_claim
+from .content import cached_claim, forget_lost_base, pods_using_content, presence, report_loss, stored_claim
 from .context import DevboxContext
 from .names import claim_of
 from .types import CommitRecord, Devbox, State
@@ -52,7 +52,7 @@ async def sync_commit(context: DevboxContext) -> None:
             await _commit(context)
         elif status == "Failed":
             await _retry(context)
-        elif devbox.status.state != state or devbox.status.record.node or await is_claimed(context):
+        elif devbox.status.state != state or devbox.status.record.node or await cached_claim(context) is not None:
             await _begin(context)
 
 

@@ -169,11 +169,11 @@ async def stored_claim(context: DevboxContext) -> PersistentVolumeClaim | None:
     return await find_stored(context, PersistentVolumeClaim, claim_of(devbox, devbox.status.content_id))
 
 
-async def is_claimed(context: DevboxContext) -> bool:
-    """Whether there is a claim for the present content, as far as the cache shows."""
+async def cached_claim(context: DevboxContext) -> PersistentVolumeClaim | None:
+    """The claim for the present content, as far as the cache shows."""
     devbox = context.object
     name = claim_of(devbox, devbox.status.content_id)
-    return await context.client.find(PersistentVolumeClaim, name, namespace=devbox.metadata.namespace) is not None
+    return await context.client.find(PersistentVolumeClaim, name, namespace=devbox.metadata.namespace)
 
 
 async def sync_volumes(context: DevboxContext) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubewright import CachedClient, Client, Recorder
 from kubewright.api.core.v1 import Pod
-from kubewright.patterns import Context, Done
+from kubewright.patterns import Context, Done, get_condition
 
 from .committer import Committer
 from .options import Options
@@ -30,6 +30,13 @@ class DevboxContext(Context[Devbox]):
         self.options = options
         self.live: Client = client.uncached()
         """Reads from the server, for what must not be decided by a cache that is behind or shows only a part."""
+
+    def degraded(self, condition: str, reason: str, message: str) -> Done:
+        """What a step returns of which users are to know. There is an event when its condition says it first."""
+        reported = get_condition(self.object, condition)
+        if reported is None or reported.reason != reason:
+            self.events.warning(self.object, reason, message)
+        return Done(message, reason=reason, degraded=True)
 
     def reconcile_after(self, seconds: float) -> None:
         """Have the Devbox reconciled again then, unless it is to be sooner anyway."""

@@ -14,7 +14,7 @@ from kubewright.api.core.v1 import ContainerStatus, Pod
 from kubewright.patterns import Done, step
 
 from .commit import discard_commits, is_open, sync_commit
-from .content import ensure_content, sync_volumes
+from .content import cached_claim, ensure_content, sync_volumes
 from .context import SYNCED, DevboxContext
 from .names import CONTENT_ID, SPEC_HASH
 from .parts import find_part, is_part, is_watched, take_over
@@ -38,7 +38,14 @@ async def pod(context: DevboxContext) -> Done:
     await discard_commits(context)
     await sync_pod(context)
     await sync_commit(context)
-    return SYNCED
+    claim = await cached_claim(context)
+    if context.pod is None or claim is None or claim.metadata.deletion_timestamp is None:
+        return SYNCED
+    message = (
+        f"another client has deleted the volume {claim.metadata.name}: it goes when the pod does, and cannot be "
+        "committed. Copy what is needed of the content"
+    )
+    return context.degraded("PodSynced", "ContentDeleted", message)
 
 
 async def sync_pod(context: DevboxContext) -> None:

@@ -12,7 +12,7 @@ from string import ascii_letters, digits
 
 from kubewright import set_controller_reference
 from kubewright.api.core.v1 import Secret
-from kubewright.patterns import Done, get_condition, step
+from kubewright.patterns import Done, step
 
 from .context import SYNCED, DevboxContext
 from .env_profile import env_profile
@@ -92,15 +92,12 @@ def _is_same(line: str, *keys: str) -> bool:
 
 
 def _unreadable(context: DevboxContext) -> Done:
-    devbox = context.object
+    name = context.object.metadata.name
     message = (
-        f"{PRIVATE_KEY} of the Secret {devbox.metadata.name} is not a private key for SSH, or has a passphrase: it is "
-        "kept, and so is the public key. Correct it, or remove it to have a new pair made"
+        f"{PRIVATE_KEY} of the Secret {name} is not a private key for SSH, or has a passphrase: it is kept, and so is "
+        "the public key. Correct it, or remove it to have a new pair made"
     )
-    reported = get_condition(devbox, "SecretSynced")
-    if reported is None or reported.reason != "KeyUnreadable":
-        context.events.warning(devbox, "KeyUnreadable", message)
-    return Done(message, reason="KeyUnreadable", degraded=True)
+    return context.degraded("SecretSynced", "KeyUnreadable", message)
 
 
 def _encoded(text: str) -> str:

@@ -406,9 +406,13 @@ async def test_a_volume_that_another_client_deletes_is_reported_as_lost() -> Non
     async with running_world() as world:
         running = await world.run()
         claim = f"it-{running.status.content_id}"
+        await world.admin.delete(PersistentVolumeClaim, claim)
+        synced = get_condition(await world.at_rest(), "PodSynced")
+        assert synced is not None
+        assert (synced.status, synced.reason) == ("False", "ContentDeleted")
+        assert synced.message.startswith(f"another client has deleted the volume {claim}: it goes when the pod does")
         await world.set_state("Paused")
         await world.reaches("Paused")
-        await world.admin.delete(PersistentVolumeClaim, claim)
         await world.admin.wait_for(PersistentVolumeClaim, claim, deleted, timeout=LONG)
         await world.set_state("Running")
         await world.reaches("Running")
