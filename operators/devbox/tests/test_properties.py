@@ -43,6 +43,8 @@ Deed = Literal[
     "slow commits",
     "evict commits",
     "delete job",
+    "suspend job",
+    "delete archive",
     "pods are well",
     "node fails",
     "node recovers",
@@ -72,9 +74,11 @@ Moves = st.lists(st.builds(Move, Seconds, st.one_of(States, Deeds)), min_size=1,
 class Play:
     """One sequence of moves in one world."""
 
-    def __init__(self, world: World, disks: Disks) -> None:
+    def __init__(self, world: World, disks: Disks, *, is_remembered: bool) -> None:
+        """`is_remembered` when the status is never lost."""
         self.world = world
         self.disks = disks
+        self._is_remembered = is_remembered
         self._scripts: list[ScriptedBehaviour] = []
         self._is_killed = False
 
@@ -114,6 +118,11 @@ class Play:
             case "delete job":
                 # In the background: its pod goes on for a while.
                 await world.admin.delete(Job, "it-commit", missing_ok=True)
+            case "suspend job":
+                with suppress(NotFound):
+                    await world.admin.patch(Job, "it-commit", MergePatch({"spec": {"suspend": True}}))
+            case "delete archive":
+                await self._delete_archive()
             case "delete secret":
                 await world.admin.delete(Secret, "it", missing_ok=True)
             case "delete service":
@@ -147,6 +156,13 @@ class Play:
             await asyncio.sleep(10)
         raise AssertionError(f"it does not come to the end: {devbox.status}")
 
+    async def _delete_archive(self) -> None:
+        """Delete that of a content that is known to need it no more."""
+        status = (await self.world.read()).status
+        if self._is_remembered and status.record.start_time is not None:
+            archive = status.record.base_image.removeprefix("archive/")
+            await self.world.admin.delete(PersistentVolumeClaim, archive, missing_ok=True)
+
     async def _start(self) -> None:
         if self._is_killed:
             self._is_killed = False
@@ -164,13 +180,13 @@ async def play(moves: list[Move]) -> None:
         with followed(world.plane) as disks:
             await world.run()
             disks.work()
-            one = Play(world, disks)
+            is_remembered = "lose status" not in [move.deed for move in moves]
+            one = Play(world, disks, is_remembered=is_remembered)
             for move in moves:
                 await asyncio.sleep(move.after)
                 await one.do(move.deed)
             async with asyncio.timeout(10 * LONG):
                 devbox = await one.end()
-            is_remembered = "lose status" not in [move.deed for move in moves]
             await check(world, devbox, disks, is_remembered=is_remembered)
 
 
