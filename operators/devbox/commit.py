@@ -15,16 +15,24 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Final
-from uuid import uuid4
 
 from kubewright import now
 from kubewright.patterns import NotYet
 
 from .committer import CommitFailed, Committed, Committing
-from .content import cached_claim, forget_lost_base, pods_using_content, presence, report_loss, stored_claim
+from .content import (
+    add_record,
+    cached_claim,
+    find_content,
+    forget_lost_base,
+    pods_using_content,
+    presence,
+    report_loss,
+    stored_claim,
+)
 from .context import DevboxContext
 from .names import claim_of
-from .types import CommitRecord, Devbox, State
+from .types import Devbox, State
 
 MAX_RECORDS: Final = 10
 _PAUSE: Final = 10.0
@@ -62,12 +70,15 @@ async def _begin(context: DevboxContext) -> None:
     if found := await pods_using_content(context):
         volume = claim_of(devbox, devbox.status.content_id)
         raise NotYet(f"the volume {volume} is still used by the pod {', '.join(found)}", after=_PAUSE)
-    await forget_lost_base(context)
     match await presence(context):
         case "present":
+            await forget_lost_base(context)
             record.commit_image = context.committer.reference(devbox, devbox.status.content_id)
             _attempt(context)
         case "absent":
+            if await find_content(context):
+                return
+            await forget_lost_base(context)
             if record.schedule_time is not None:
                 report_loss(context)
             _reach(context, devbox.spec.state)
@@ -114,7 +125,7 @@ def _succeed(context: DevboxContext) -> None:
     """The content is committed, and there is a new one that begins from the commit: in one write of the status."""
     devbox, record = context.object, context.object.status.record
     record.commit_status, record.commit_time, record.update_time, record.message = "Success", now(), now(), ""
-    devbox.status.content_id = add_record(devbox, record.commit_image)
+    add_record(devbox, record.commit_image)
     context.events.normal(devbox, "CommitSucceeded", f"Committed the content to {record.commit_image}")
     _reach(context, devbox.spec.state)
     context.reconcile_after(0)
@@ -177,13 +188,6 @@ def _reach(context: DevboxContext, state: State) -> None:
     if devbox.status.state != state:
         context.events.normal(devbox, "StateChanged", f"The Devbox was {devbox.status.state} and is {state}")
         devbox.status.state = state
-
-
-def add_record(devbox: Devbox, base_image: str, content_id: str | None = None) -> str:
-    """Add the record of a new content, or of one that was found, and return the id of the content."""
-    content_id = content_id or str(uuid4())
-    devbox.status.commit_records[content_id] = CommitRecord(base_image=base_image, generate_time=now())
-    return content_id
 
 
 async def discard_commits(context: DevboxContext) -> None:

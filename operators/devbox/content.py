@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
+from uuid import uuid4
 
-from kubewright import CachedClient, ObjectMeta, Quantity, set_controller_reference
+from kubewright import Client, ObjectMeta, Quantity, now, set_controller_reference
 from kubewright.api import Object
 from kubewright.api.core.v1 import (
     Container,
@@ -29,7 +30,7 @@ from .names import ARCHIVE, BASE_IMAGE, CONTENT, CONTENT_ID, ROLE, claim_of, lab
 from .options import Options
 from .parts import adopt, find_part, find_stored, is_part
 from .scripts import SEED
-from .types import Devbox
+from .types import CommitRecord, Devbox
 
 VOLUME: Final = "content"
 PROJECT: Final = "project"
@@ -103,6 +104,9 @@ async def ensure_content(context: DevboxContext) -> None:
         if record.start_time is not None:
             await forget_lost_base(context)
         return
+    if await find_content(context):
+        await ensure_content(context)
+        return
     metadata = metadata_of(devbox, name, **{ROLE: CONTENT, CONTENT_ID: content_id})
     metadata.annotations[BASE_IMAGE] = record.base_image
     made = claim(devbox, context.options, metadata)
@@ -112,12 +116,55 @@ async def ensure_content(context: DevboxContext) -> None:
         report_loss(context)
 
 
-def report_loss(context: DevboxContext) -> None:
+def report_loss(context: DevboxContext, base: str | None = None) -> None:
     """Another client has deleted the volume of a content that was in use."""
     record = context.object.status.record
-    note = f"The volume of the content {context.object.status.content_id} is gone: it begins from {record.base_image}"
+    base = base or record.base_image
+    note = f"The volume of the content {context.object.status.content_id} is gone: it begins from {base}"
     context.events.warning(context.object, "ContentLost", note)
     record.node, record.schedule_time, record.start_time = "", None, None
+
+
+async def find_content(context: DevboxContext) -> bool:
+    """Whether there is another content than the present one, of which there is no volume, nor what it began from.
+
+    The status is that of an earlier time then, as when a client of an older version has applied an object that it had
+    read before, with the annotation that has the rest. It goes on with the newest content.
+    """
+    devbox, record = context.object, context.object.status.record
+    committer, lost, base = context.committer, devbox.status.content_id, record.base_image
+    if committer.is_commit(devbox, base):
+        if await committer.is_there(devbox, base):
+            return False  # it is discarded when the next content begins
+    elif record.schedule_time is None:
+        return False
+    newest, content_id = await newest_content(context)
+    if content_id is None and newest in (base, devbox.spec.image):
+        return False
+    if content_id is None and newest == committer.reference(devbox, lost):
+        report_loss(context, newest)  # an attempt to commit it may have got so far
+    else:
+        note = f"The status was an earlier one, of the content {lost}: the Devbox goes on with what is there of a later"
+        context.events.warning(devbox, "StatusOutdated", note)
+    add_record(devbox, newest, content_id)
+    context.reconcile_after(0)
+    return True
+
+
+async def newest_content(context: DevboxContext) -> tuple[str, str | None]:
+    """What the newest content begins from, and its id if it has a volume, by what the server has."""
+    devbox = context.object
+    found = await newest_claim(context.live, devbox, CONTENT)
+    if found is not None and not _is_committed(devbox, found):
+        return found.metadata.annotations.get(BASE_IMAGE) or devbox.spec.image, found.metadata.labels.get(CONTENT_ID)
+    return await context.committer.latest(devbox) or devbox.spec.image, None
+
+
+def add_record(devbox: Devbox, base_image: str, content_id: str | None = None) -> None:
+    """Have a new content, or one that was found, be the present one."""
+    content_id = content_id or str(uuid4())
+    devbox.status.commit_records[content_id] = CommitRecord(base_image=base_image, generate_time=now())
+    devbox.status.content_id = content_id
 
 
 async def forget_lost_base(context: DevboxContext) -> None:
@@ -203,19 +250,19 @@ def _is_committed(devbox: Devbox, found: PersistentVolumeClaim) -> bool:
     return labels[ROLE] == CONTENT and record is not None and record.commit_status == "Success"
 
 
-async def volumes(client: CachedClient, devbox: Devbox, *roles: str) -> list[PersistentVolumeClaim]:
+async def volumes(live: Client, devbox: Devbox, *roles: str) -> list[PersistentVolumeClaim]:
     """The claims of these roles, as the server has them."""
     labels, namespace = {**labels_of(devbox.metadata.name), ROLE: roles}, devbox.metadata.namespace
-    claims = await client.list(PersistentVolumeClaim, namespace=namespace, labels=labels, consistency="live")
+    claims = await live.list(PersistentVolumeClaim, namespace=namespace, labels=labels)
     return [each for each in claims if is_volume(devbox, each)]
 
 
-async def newest_claim(client: CachedClient, devbox: Devbox, role: str) -> PersistentVolumeClaim | None:
+async def newest_claim(live: Client, devbox: Devbox, role: str) -> PersistentVolumeClaim | None:
     """The claim of that role that was made last and is not being deleted.
 
     A cache that is behind would have a Devbox whose status was lost begin without its content.
     """
-    there = [each for each in await volumes(client, devbox, role) if each.metadata.deletion_timestamp is None]
+    there = [each for each in await volumes(live, devbox, role) if each.metadata.deletion_timestamp is None]
     return max(there, key=_created, default=None)
 
 

@@ -111,7 +111,7 @@ class JobCommitter:
 
     async def latest(self, devbox: Devbox) -> str | None:
         """See `Committer`."""
-        found = await newest_claim(self.client, devbox, ARCHIVE_ROLE)
+        found = await newest_claim(self.client.uncached(), devbox, ARCHIVE_ROLE)
         return f"{PREFIX}{found.metadata.name}" if found is not None else None
 
     async def _find_job(self, devbox: Devbox) -> Job | None:

@@ -71,5 +71,5 @@ class InMemoryCommitter:
 
     async def latest(self, devbox: Devbox) -> str | None:
         """See `Committer`."""
-        prefix = self.reference(devbox, "")
-        return next((name for name in reversed(self.registry.images) if name.startswith(prefix)), None)
+        images = reversed(self.registry.images.items())
+        return next((name for name, content in images if name == self.reference(devbox, content)), None)

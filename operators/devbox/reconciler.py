@@ -9,11 +9,10 @@ from kubewright import CachedClient, Recorder, Result
 from kubewright.api.core.v1 import Pod, Secret
 from kubewright.patterns import NotYet, ObjectReconciler, Pipeline, set_condition, summarize
 
-from .commit import add_record
 from .committer import Committer
-from .content import newest_claim, volumes
+from .content import add_record, newest_content, volumes
 from .context import DevboxContext
-from .names import ARCHIVE, BASE_IMAGE, CONTENT, CONTENT_ID, FINALIZER
+from .names import ARCHIVE, CONTENT, FINALIZER
 from .network import network
 from .options import Options
 from .parts import is_controlled, is_part
@@ -86,7 +85,7 @@ class DevboxReconciler(ObjectReconciler[Devbox]):
             return True
         found = await self.client.find(Secret, devbox.key, consistency="live")
         secrets = [found] if found is not None and is_part(devbox, found) else []
-        parts = [*secrets, *await volumes(self.client, devbox, CONTENT, ARCHIVE)]
+        parts = [*secrets, *await volumes(self.client.uncached(), devbox, CONTENT, ARCHIVE)]
         return any(not is_controlled(devbox, each) for each in parts)
 
     def is_observed(self, devbox: Devbox) -> bool:
@@ -103,12 +102,7 @@ class DevboxReconciler(ObjectReconciler[Devbox]):
             return False
         status.network.unique_id = status.network.unique_id or unique_id(devbox.key)
         if status.content_id not in status.commit_records:
-            found = await newest_claim(self.client, devbox, CONTENT)
-            if found is not None:
-                base, content_id = found.metadata.annotations.get(BASE_IMAGE), found.metadata.labels.get(CONTENT_ID)
-            else:
-                base, content_id = await self.committer.latest(devbox), None
-            status.content_id = add_record(devbox, base or devbox.spec.image, content_id)
+            add_record(devbox, *await newest_content(context))
         report(context)
         return True
 

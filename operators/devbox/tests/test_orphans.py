@@ -248,6 +248,40 @@ async def test_a_volume_that_has_lost_its_owner_and_its_labels_is_not_taken_for_
             assert disks.problems == []
 
 
+@pytest.mark.parametrize("state", ["Running", "Stopped"])
+def test_a_status_of_an_earlier_time_hides_no_later_content(state: State) -> None:
+    """As when a client of v1alpha1 applies an object that it has read before, with the annotation that has its rest."""
+
+    async def main() -> None:
+        async with running_world() as world:
+            with followed(world.plane) as disks:
+                earlier = (await world.run()).status
+                disks.work()
+                await world.stop_and_run()
+                disks.work()
+                if state == "Stopped":
+                    await world.set_state(state)
+                    await world.reaches(state)
+                await world.at_rest()
+                found = await world.read()
+                found.status = earlier
+                await world.admin.status.update(found)
+                await world.at_rest()
+                assert (await world.read()).status.phase == state
+                if state == "Running":
+                    await world.admin.delete(Pod, "it")
+                    await asyncio.sleep(1)
+                else:
+                    await world.set_state("Running")
+                await world.reaches("Running")
+                await world.stop_and_run()
+                assert disks.problems == []
+                reported = [reason for _, reason, _ in await world.events()]
+                assert (reported.count("StatusOutdated"), "ContentLost" in reported) == (1, False)
+
+    run_virtual(main)
+
+
 @virtual
 async def test_a_commit_whose_job_has_lost_its_owner_ends() -> None:
     async with running_world() as world:

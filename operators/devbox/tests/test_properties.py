@@ -14,12 +14,12 @@ from typing import Literal, NamedTuple, get_args
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from operators.devbox import Devbox, Options
+from operators.devbox import Devbox, DevboxStatus, Options
 from operators.devbox.tests.disks import Disks, followed
 from operators.devbox.tests.world import COMMITS, LONG, World, running_world
 from operators.devbox.types import State
 
-from kubewright import Invalid, NotFound
+from kubewright import Conflict, Invalid, NotFound
 from kubewright.api.batch.v1 import Job
 from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service
 from kubewright.client import MergePatch
@@ -57,6 +57,8 @@ Deed = Literal[
     "change labels",
     "remove owners",
     "lose status",
+    "read status",
+    "earlier status",
 ]
 Deeds: st.SearchStrategy[Deed] = st.sampled_from(get_args(Deed))
 
@@ -74,10 +76,11 @@ Moves = st.lists(st.builds(Move, Seconds, st.one_of(States, Deeds)), min_size=1,
 class Play:
     """One sequence of moves in one world."""
 
-    def __init__(self, world: World, disks: Disks, *, is_remembered: bool) -> None:
-        """`is_remembered` when the status is never lost."""
+    def __init__(self, world: World, disks: Disks, status: DevboxStatus, *, is_remembered: bool) -> None:
+        """`is_remembered` when the status is never lost, nor replaced by an earlier one."""
         self.world = world
         self.disks = disks
+        self._earlier = status
         self._is_remembered = is_remembered
         self._scripts: list[ScriptedBehaviour] = []
         self._is_killed = False
@@ -143,6 +146,14 @@ class Play:
             case "lose status":
                 # As when objects are restored from a backup.
                 await world.admin.status.patch(Devbox, "it", MergePatch({"status": None}))
+            case "read status":
+                self._earlier = (await world.read()).status
+            case "earlier status":
+                # As when a client of v1alpha1 applies what it has read before.
+                found = await world.read()
+                found.status = self._earlier
+                with suppress(Conflict):
+                    await world.admin.status.update(found)
 
     async def end(self) -> Devbox:
         """Let everything work again, and return the Devbox when nothing happens any more."""
@@ -178,22 +189,25 @@ async def play(moves: list[Move]) -> None:
     options = Options(commit_tries=1_000_000, commit_timeout=timedelta(minutes=2))
     async with running_world(nodes=2, options=options) as world:
         with followed(world.plane) as disks:
-            await world.run()
+            status = (await world.run()).status
             disks.work()
-            is_remembered = "lose status" not in [move.deed for move in moves]
-            one = Play(world, disks, is_remembered=is_remembered)
+            is_remembered = not {"lose status", "earlier status"} & {move.deed for move in moves}
+            one = Play(world, disks, status, is_remembered=is_remembered)
             for move in moves:
                 await asyncio.sleep(move.after)
                 await one.do(move.deed)
             async with asyncio.timeout(10 * LONG):
                 devbox = await one.end()
+                if "earlier status" in [move.deed for move in moves] and devbox.spec.state != "Running":
+                    await one.do("Running")  # what is missing is seen when a pod needs it
+                    devbox = await one.end()
             await check(world, devbox, disks, is_remembered=is_remembered)
 
 
 async def check(world: World, devbox: Devbox, disks: Disks, *, is_remembered: bool) -> None:
     """The Devbox is in the phase of its state, has what belongs to that, and all files.
 
-    If its status was never lost, nothing else is left of what it was in between.
+    If its status is of the present, nothing else is left of what it was in between.
     """
     status, state = devbox.status, devbox.spec.state
     assert disks.problems == []
@@ -233,5 +247,6 @@ async def check(world: World, devbox: Devbox, disks: Disks, *, is_remembered: bo
 @example([Move(0.0, "Stopped"), Move(12.0, "images fail"), Move(0.0, "Running"), Move(12.0, "Shutdown")])
 @example([Move(0.0, "Paused"), Move(12.0, "lose status"), Move(1.0, "Running")])
 @example([Move(0.0, "Stopped"), Move(12.0, "lose status"), Move(1.0, "Running")])
+@example([Move(0.0, "Stopped"), Move(2.0, "read status"), Move(0.01, "earlier status")])
 def test_whatever_happens_a_devbox_ends_in_the_phase_of_its_state_and_loses_no_file(moves: list[Move]) -> None:
     run_virtual(lambda: play(moves))
