@@ -23,6 +23,8 @@ RETAINED_LABEL = "vm.novasphere.dev/retained-from"
 """On volumes that outlive their Wukong: its name."""
 DISK_LABEL = "vm.novasphere.dev/disk"
 """On claims of a restore, which are not named after their disk: which one that is."""
+PART_LABEL = "vm.novasphere.dev/part"
+"""On our Secrets, so that only these are kept whole in the cache."""
 
 MADE_FOR = "madeFor"
 """An index of children, by the uid of their controller, `retained_by` and `restored_for`."""

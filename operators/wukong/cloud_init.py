@@ -13,12 +13,10 @@ from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.manifest.yaml import to_yaml
 from kubewright.patterns import ensure
 
-from .children import find_child, mac_address, metadata_of, secret_name
+from .children import PART_LABEL, find_child, mac_address, metadata_of, secret_name
 from .context import Attachment, WukongContext
 from .types import CloudInitUser, IPConfig, Wukong
 
-PART_LABEL = "vm.novasphere.dev/part"
-"""On our Secrets, so that only these are kept whole in the cache."""
 USER_DATA, NETWORK_DATA = "userdata", "networkdata"
 """The keys that KubeVirt reads."""
 

@@ -11,8 +11,7 @@ from kubewright.controller.builder import Builder
 
 from .bridges import Bridges
 from .cdi import DataVolume
-from .children import index_children
-from .cloud_init import PART_LABEL
+from .children import PART_LABEL, index_children
 from .context import NodeNetworks, NoNodeNetworks
 from .kubevirt import VirtualMachine, VirtualMachineInstance
 from .kubevirt_snapshots import (

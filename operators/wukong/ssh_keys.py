@@ -14,6 +14,7 @@ from kubewright.api.core.v1 import Secret
 from kubewright.api.dynamic import metadata_only
 from kubewright.patterns import NotYet
 
+from .children import PART_LABEL
 from .failures import SSHKeyMissing
 
 KEY_NAMES = ("ssh-publickey", "id_rsa.pub", "authorized_keys", "publickey")
@@ -40,6 +41,9 @@ class SSHKeys:
         """The keys in a Secret. Raises `NotYet` when it does not exist, `SSHKeyMissing` when there are none in it."""
         key = Request(namespace, name)
         there = await self._client.find(SecretMetadata, name, namespace=namespace)
+        if there is not None and PART_LABEL in there.metadata.labels:
+            # What is read from it would be written into it, or into that of a Wukong that reads ours, again and again.
+            raise SSHKeyMissing(f"the Secret {name} is made for the cloud-init of a Wukong: name one with public keys")
         known = self._read.get(key)
         if there is not None and known is not None and known.revision == there.metadata.resource_version:
             return _some(known.keys, name)

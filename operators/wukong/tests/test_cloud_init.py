@@ -209,6 +209,24 @@ async def test_a_secret_without_keys_is_an_error_until_it_has_some() -> None:
 
 
 @virtual
+async def test_the_secret_of_a_cloud_init_is_none_with_keys() -> None:
+    """Two that have each other's would grow with each other, without end."""
+    async with virtual_world() as world:
+        user = CloudInitUser(name="me", password_hash="$6$h4sh")
+        await world.running("other", cloud_init_user=user)
+        await world.create(cloud_init_user=user, ssh_key_secret="other-cloudinit")
+        await world.reaches("Error")
+        await world.change({"sshKeySecret": "web-cloudinit"}, "other")
+        await world.settled()
+        assert verdict(await world.get(), "Ready") == (
+            "False",
+            "SSHKeyMissing",
+            "the Secret other-cloudinit is made for the cloud-init of a Wukong: name one with public keys",
+        )
+        assert await world.names(Secret) == {"other-cloudinit"}
+
+
+@virtual
 async def test_passwords_are_in_the_secret_and_nowhere_else(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with virtual_world() as world:
