@@ -47,17 +47,22 @@ async def _restored(
     context: WukongContext, machine: VirtualMachine, instance: VirtualMachineInstance | None, name: str
 ) -> RestoreStatus:
     wukong, client = context.object, context.client
+    done = wukong.status.restore
+    if done is not None and (done.snapshot != name or done.phase not in ("Succeeded", "Failed")):
+        done = None
     kind = await served_restores(client)
     if kind is None:
-        return RestoreStatus(snapshot=name, message="this KubeVirt has no snapshots (snapshot.kubevirt.io)")
+        missing = RestoreStatus(snapshot=name, message="this KubeVirt has no snapshots (snapshot.kubevirt.io)")
+        return done or missing
     found: AnyRestore | None = await find_child(client, kind, restore_name(wukong, name), wukong)
     if found is not None and not belongs_to(found, wukong):
         raise name_taken(found)  # what it has restored may not be what this Wukong has
-    if found is not None:
+    if found is not None and found.metadata.deletion_timestamp is None:
         return _progress(found, name)
-    done = wukong.status.restore
-    if done is not None and done.snapshot == name and done.phase in ("Succeeded", "Failed"):
+    if done is not None:
         return done  # a second restore would undo what was written since
+    if found is not None:
+        return RestoreStatus(snapshot=name, message="an earlier restore of it is being deleted")
     snapshot = await client.find(WukongSnapshot, name, namespace=wukong.metadata.namespace)
     if snapshot is None:
         return RestoreStatus(snapshot=name, message="there is no such WukongSnapshot")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from operators.wukong import Wukong, WukongSnapshot, WukongSnapshotSpec
 from operators.wukong.cdi import DataVolume
@@ -11,8 +13,7 @@ from operators.wukong.kubevirt_snapshots import (
     VirtualMachineSnapshot,
     VirtualMachineSnapshotV1Alpha1,
 )
-from operators.wukong.simulators import DEFINITIONS
-from operators.wukong.tests.worlds import Kinds, Scripts, World, virtual_world
+from operators.wukong.tests.worlds import Kinds, Scripts, World, definition, virtual_world
 from operators.wukong.types import StartStrategy
 
 from kubewright import Field, Invalid, ObjectMeta
@@ -114,18 +115,18 @@ async def test_an_older_kubevirt_takes_snapshots_too() -> None:
         await world.settled()
         waiting = await world.client.get(WukongSnapshot, "monday")
         assert waiting.status.error == "this KubeVirt has no snapshots (snapshot.kubevirt.io)"
-        for definition in only_v1alpha1():
-            await world.client.create(definition)
+        for each in only_v1alpha1():
+            await world.client.create(each)
         await world.client.wait_for(VirtualMachineSnapshotV1Alpha1, "monday", lambda snapshot: True, timeout=9)
         assert (await ends(world, "Creating")).status.snapshot_name == "monday"
 
 
 def only_v1alpha1() -> list[CustomResourceDefinition]:
-    definitions = [loaded.value for loaded in load_definitions([DEFINITIONS / "snapshots.yaml"])]
-    for definition in definitions:
-        (version,) = [each for each in definition.spec.versions if each.name == "v1alpha1"]
+    definitions = [loaded.value for loaded in load_definitions([definition("snapshots")])]
+    for each in definitions:
+        (version,) = [version for version in each.spec.versions if version.name == "v1alpha1"]
         version.storage = True
-        definition.spec.versions = [version]
+        each.spec.versions = [version]
     return definitions
 
 
@@ -270,6 +271,28 @@ async def test_a_restore_that_is_done_is_not_done_again_when_somebody_deletes_it
         await world.settled()
         assert await world.names(VirtualMachineRestore) == set()
         await restored(world, "Succeeded")
+        for loaded in load_definitions([definition("snapshots")]):
+            await world.client.delete(loaded.value)
+        await asyncio.sleep(60)
+        await world.change({"cpu": 2})
+        await world.settled()
+        await restored(world, "Succeeded")  # also when KubeVirt has no snapshots any more
+
+
+@virtual
+async def test_a_snapshot_is_restored_again_once_its_earlier_restore_is_gone() -> None:
+    async with virtual_world(kinds=KINDS) as world:
+        await restore_root(world)
+        before = await world.client.get(VirtualMachineRestore, "web-monday")
+        held = MergePatch({"metadata": {"finalizers": ["test.example.com/held"]}})
+        await world.client.patch(VirtualMachineRestore, "web-monday", held)
+        await world.change({"restoreFromSnapshot": None})
+        await world.becomes(lambda wukong: wukong.status.restore is None)
+        await world.change({"restoreFromSnapshot": "monday"})
+        assert await restored(world, "Waiting") == "an earlier restore of it is being deleted"
+        await world.client.patch(VirtualMachineRestore, "web-monday", MergePatch({"metadata": {"finalizers": None}}))
+        await restored(world, "Succeeded")
+        assert (await world.client.get(VirtualMachineRestore, "web-monday")).metadata.uid != before.metadata.uid
 
 
 async def delete_and_wait(world: World) -> None:
