@@ -55,7 +55,9 @@ from .merging import merged_fields
 from .types import CLOUD_INIT_DISK, Wukong
 
 APPLIED = "vm.novasphere.dev/last-applied"
-"""The annotation with the spec that was wanted last."""
+"""The annotation with the spec that was wanted last. It is on the template: a restore puts the spec of the machine back
+to what it was when the snapshot was taken, and what had been wanted then comes back with it.
+"""
 SPREAD_LABEL = "vm.novasphere.dev/spread"
 """On machines that avoid each other."""
 HOSTNAME = "kubernetes.io/hostname"
@@ -89,7 +91,7 @@ def settle(machine: VirtualMachine, wanted: VirtualMachineSpec) -> None:
     wanted.template.spec.volumes = [there.get(volume.name, volume) for volume in volumes]
     settled = merged_fields(_fields(machine.spec), before, _fields(wanted))
     machine.spec = decode_model(VirtualMachineSpec, encode(settled))
-    machine.metadata.annotations[APPLIED] = json.dumps(applied, sort_keys=True, separators=(",", ":"))
+    machine.spec.template.metadata.annotations[APPLIED] = json.dumps(applied, sort_keys=True, separators=(",", ":"))
 
 
 def _fields(spec: VirtualMachineSpec) -> JSONObject:
@@ -99,7 +101,7 @@ def _fields(spec: VirtualMachineSpec) -> JSONObject:
 def _applied(machine: VirtualMachine) -> JSONObject:
     """The spec that was wanted last; empty for a new machine, and where the annotation is damaged."""
     try:
-        found = json.loads(machine.metadata.annotations.get(APPLIED, "{}"))
+        found = json.loads(machine.spec.template.metadata.annotations.get(APPLIED, "{}"))
     except ValueError:
         return {}
     return cast(JSONObject, found) if isinstance(found, dict) else {}

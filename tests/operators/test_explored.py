@@ -221,7 +221,7 @@ def test_a_devbox_is_stopped_and_its_content_committed_whatever_fails() -> None:
 # Addresses are made from the uid.
 ADDRESSES: dict[type[Object], list[str]] = {
     wukong.Wukong: ["status.networks.*.macAddress"],
-    VirtualMachine: ["spec.template.spec.domain.devices.interfaces.*.macAddress", "metadata.annotations"],
+    VirtualMachine: ["spec.template.spec.domain.devices.interfaces.*.macAddress", "spec.template.metadata.annotations"],
     VirtualMachineInstance: [
         "spec.domain.devices.interfaces.*.macAddress",
         "status.interfaces.*.mac",

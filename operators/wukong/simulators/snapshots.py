@@ -1,14 +1,17 @@
-"""A simulation of KubeVirt's snapshots: they become ready, and a restore gives the disks of a machine new claims."""
+"""A simulation of KubeVirt's snapshots: they become ready, and a restore puts a machine back to what it was made of,
+with new claims for its disks.
+"""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from kubewright import CachedClient, Manager, ObjectMeta, Result, controller_for, now
 from kubewright.api.core.v1 import PersistentVolumeClaim
 from kubewright.patterns import NotYet, ObjectReconciler, set_condition
 
-from ..kubevirt import ClaimVolume, VirtualMachine, VirtualMachineInstance, Volume, claim_of
+from ..kubevirt import ClaimVolume, VirtualMachine, VirtualMachineInstance, VirtualMachineTemplate, Volume, claim_of
 from ..kubevirt_snapshots import SnapshotError, VirtualMachineRestore, VirtualMachineSnapshot
 from .delays import Delays
 
@@ -21,6 +24,8 @@ class SnapshotScript:
     """Seconds until a snapshot is ready, and until a restore is complete."""
     failing: set[str] = field(default_factory=set[str])
     """The snapshots and restores that fail."""
+    taken: dict[str, VirtualMachineTemplate] = field(default_factory=dict[str, VirtualMachineTemplate])
+    """What a machine was made of, by the name of the snapshot."""
 
 
 def set_up_snapshots(manager: Manager, script: SnapshotScript | None = None) -> None:
@@ -52,6 +57,10 @@ class SnapshotReconciler(ObjectReconciler[VirtualMachineSnapshot]):
             status.phase, status.error = "Failed", SnapshotError(message="the volumes cannot be frozen")
             set_condition(snapshot, "Failure", True, "Failed", "snapshot deadline exceeded")
         else:
+            machine = await self.client.get(
+                VirtualMachine, snapshot.spec.source.name, namespace=snapshot.metadata.namespace
+            )
+            self._script.taken[str(snapshot.key)] = machine.spec.template
             status.phase, status.ready_to_use, status.creation_time = "Succeeded", True, now()
         return None
 
@@ -78,8 +87,10 @@ class RestoreReconciler(ObjectReconciler[VirtualMachineRestore]):
             set_condition(restore, "Failure", True, "Failed", "the content of the snapshot is gone")
             return None
         machine = await self.client.get(VirtualMachine, name, namespace=namespace)
-        spec = machine.spec.template.spec
-        spec.volumes = [await self._restored(restore, machine, volume) for volume in spec.volumes]
+        template = self._script.taken[f"{namespace}/{restore.spec.virtual_machine_snapshot_name}"]
+        volumes = [await self._restored(restore, machine, volume) for volume in template.spec.volumes]
+        machine.spec.template = deepcopy(template)
+        machine.spec.template.spec.volumes = volumes
         await self.client.patch(machine)
         restore.status.complete = True
         return None

@@ -236,7 +236,7 @@ async def test_a_machine_of_somebody_else_is_left_alone() -> None:
         found = verdict(refused, "Ready")
         assert found is not None
         assert found[1] == "NameTaken"
-        assert APPLIED not in (await world.machine()).metadata.annotations
+        assert APPLIED not in (await world.machine()).spec.template.metadata.annotations
         await asyncio.sleep(90)
         assert await world.warnings("NameTaken") == [found[2]], "once, though it is not of a step"
 
@@ -246,10 +246,11 @@ async def test_a_damaged_annotation_does_no_harm() -> None:
     async with virtual_world() as world:
         await world.running(cpu=2)
         for damaged in ("not json", "[1]"):
-            patch = {"metadata": {"annotations": {APPLIED: damaged}}}
+            patch = {"spec": {"template": {"metadata": {"annotations": {APPLIED: damaged}}}}}
             await world.client.patch(VirtualMachine, "web-vm", MergePatch(patch))
             await world.settled()
-            assert (await world.machine()).metadata.annotations[APPLIED].startswith('{"runStrategy"')
+            template = (await world.machine()).spec.template
+            assert template.metadata.annotations[APPLIED].startswith('{"runStrategy"')
 
 
 @virtual

@@ -13,8 +13,9 @@ from operators.wukong.kubevirt_snapshots import (
     VirtualMachineSnapshot,
     VirtualMachineSnapshotV1Alpha1,
 )
+from operators.wukong.multus import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
 from operators.wukong.tests.worlds import Kinds, Scripts, World, definition, virtual_world
-from operators.wukong.types import StartStrategy
+from operators.wukong.types import CloudInitUser, Network, StartStrategy
 
 from kubewright import Field, Invalid, ObjectMeta
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
@@ -183,6 +184,27 @@ async def test_a_machine_is_restored_once_it_is_stopped_and_keeps_its_new_volume
         assert found.status.restore is None
         assert await world.names(VirtualMachineRestore) == set(), "the same snapshot can be restored again"
         assert "Restored" in [reason for reason, _ in await world.events()]
+
+
+@virtual
+async def test_what_the_spec_no_longer_says_does_not_come_back_with_a_restore() -> None:
+    """KubeVirt puts the whole spec of the machine back to what it was."""
+    async with virtual_world(kinds=KINDS) as world:
+        spec = NetworkAttachmentDefinitionSpec(config="{}")
+        await world.client.create(NetworkAttachmentDefinition(metadata=ObjectMeta(name="campus"), spec=spec))
+        networks = [Network(name="lan", type="bridge"), Network(name="wan", type="bridge", nad_name="campus")]
+        await world.running(networks=networks, cloud_init_user=CloudInitUser(name="me"))
+        await take(world)
+        await ends(world, "Succeeded")
+        await world.change({"networks": [], "cloudInitUser": None, "startStrategy": {"autoStart": False}})
+        await world.reaches("Stopped")
+        await world.change({"restoreFromSnapshot": "monday"})
+        await restored(world, "Succeeded")
+        await world.settled()
+        machine = (await world.machine()).spec.template.spec
+        assert [each.name for each in machine.networks] == ["default"]
+        assert [each.name for each in machine.domain.devices.interfaces] == ["default"]
+        assert [(each.name, claim_of(each)) for each in machine.volumes] == [("root", RESTORED)]
 
 
 @virtual
