@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import cast
 
+from kubewright import Quantity
 from kubewright.api.codec import decode_model, encode, to_json
 from kubewright.api.core.v1 import (
     Affinity,
@@ -165,7 +166,7 @@ def _domain(wukong: Wukong, attachments: list[Attachment], secret: Secret | None
         disks.append(DiskDevice(name=CLOUD_INIT_DISK, disk=DiskTarget(bus="virtio")))
     return Domain(
         cpu=CPU(cores=wukong.spec.cpu),
-        memory=Memory(guest=wukong.spec.memory),
+        memory=Memory(guest=str(Quantity(wukong.spec.memory))),  # as KubeVirt writes it, whatever it is given
         devices=Devices(
             disks=disks,
             interfaces=[_interface(wukong, each) for each in attachments],

@@ -67,14 +67,14 @@ async def test_everything_of_the_spec_is_in_the_machine() -> None:
         availability = HighAvailability(anti_affinity=True, node_selector={"zone": "a"}, tolerations=[toleration])
         created = await world.running(
             cpu=4,
-            memory="8Gi",
+            memory="8192Mi",
             disks=[world.disk("data"), world.disk("root", boot=True)],
             high_availability=availability,
             gpus=[GPU(name="gpu0", device_name="nvidia.com/A100")],
         )
         machine = await world.machine()
         spec = machine.spec.template.spec
-        assert (spec.domain.cpu.cores, spec.domain.memory.guest) == (4, "8Gi")
+        assert (spec.domain.cpu.cores, spec.domain.memory.guest) == (4, "8Gi"), "as KubeVirt writes it"
         disks = [(each.name, each.boot_order, each.disk and each.disk.bus) for each in spec.domain.devices.disks]
         assert disks == [("data", None, "virtio"), ("root", 1, "virtio")]
         assert [(gpu.name, gpu.device_name) for gpu in spec.domain.devices.gpus] == [("gpu0", "nvidia.com/A100")]
