@@ -103,6 +103,8 @@ class WukongContext(Context[Wukong]):
     """As it is when the reconcile begins."""
     attachments: list[Attachment]
     volumes: list[DiskVolume]
+    is_to_retry: bool
+    """Whether a request failed that the machine does not depend on: it is sent again after a while."""
 
     def created(self, child: Object) -> None:
         """Emit an event that a child was created."""

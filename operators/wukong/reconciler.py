@@ -77,7 +77,7 @@ class WukongReconciler(ObjectReconciler[Wukong]):
         await report(context, context.machine, problem)
         if problem is not None and not isinstance(problem, Failure):
             raise problem
-        return self._next(wukong, problem)
+        return self._next(context, problem)
 
     async def cleanup(self, wukong: Wukong) -> None:
         """Delete everything, and report what that waits for, or what it fails by."""
@@ -103,10 +103,11 @@ class WukongReconciler(ObjectReconciler[Wukong]):
         await prune_networks(context, instance)
         await self.nodes.release(wukong)
 
-    def _next(self, wukong: Wukong, problem: Exception | None) -> Result | None:
-        if problem is not None or wukong.status.phase == "Error":
+    def _next(self, context: WukongContext, problem: Exception | None) -> Result | None:
+        phase = context.object.status.phase
+        if problem is not None or phase == "Error" or context.is_to_retry:
             return Result(requeue_after=AFTER_FAILURE)
-        return Result(requeue_after=WAITING) if wukong.status.phase == "Creating" else None
+        return Result(requeue_after=WAITING) if phase == "Creating" else None
 
     def _refuse(self, wukong: Wukong, message: str) -> Result:
         wukong.status.phase = "Error"
@@ -117,5 +118,5 @@ class WukongReconciler(ObjectReconciler[Wukong]):
     def _context(self, wukong: Wukong) -> WukongContext:
         context = WukongContext(wukong, self.client, self.events)
         context.nodes, context.nodes_first, context.keys = self.nodes, self.nodes_first, self.keys
-        context.machine, context.attachments, context.volumes = None, [], []
+        context.machine, context.attachments, context.volumes, context.is_to_retry = None, [], [], False
         return context

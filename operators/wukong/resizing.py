@@ -48,6 +48,7 @@ async def _expand(context: WukongContext, number: int, volume: DiskVolume) -> st
     except APIError as error:
         if is_lost_race(error):
             raise
+        context.is_to_retry = True  # no watch brings the end of a quota, or of an outage
         return str(error)
     context.volumes[number] = volume._replace(claim=claim)
     note = f"{volume.disk.name} grows from {before} to {volume.disk.size}"

@@ -192,6 +192,17 @@ async def test_a_disk_that_grows_asks_its_claim_for_more_and_reports_what_it_get
 
 
 @virtual
+async def test_a_growth_that_a_server_could_not_begin_is_begun_later() -> None:
+    async with virtual_world() as world:
+        await world.running()
+        world.faults.fail(lambda target: (target.verb, target.resource) == ("patch", "persistentvolumeclaims"))
+        await world.change_disks(world.disk("root", size="2Gi"))
+        refused = await world.becomes(lambda wukong: verdict(wukong, "DiskResizing"))
+        assert (verdict(refused, "DiskResizing") or ())[:2] == ("False", "ExpansionRefused")
+        await world.becomes(lambda wukong: wukong.status.volumes[0].size == "2Gi")
+
+
+@virtual
 async def test_growth_is_reported_while_it_lasts() -> None:
     async with virtual_world() as world:
         await world.create(disks=[world.disk("root", "manual")])
