@@ -53,12 +53,19 @@ async def volumes(context: WukongContext) -> Done:
         raise failure
     unusable = [volume for volume in context.volumes if not volume.is_usable]
     if unusable:
-        message = "; ".join(f"{each.disk.name} {each.problem}" for each in unusable)
+        message = "; ".join([f"{each.disk.name} {await _explained_problem(context, each)}" for each in unusable])
         reason = next((_REASONS[each.problem] for each in unusable if each.problem in _REASONS), "VolumesPending")
         raise NotYet(message, reason=reason, warn=reason == _REASONS[TERMINATING])
     waiting = [volume.disk.name for volume in context.volumes if not volume.is_bound]
     message = f"{len(context.volumes)} volumes are ready"
     return Done(message + (f", {', '.join(waiting)} when first used" if waiting else ""), "VolumesReady")
+
+
+async def _explained_problem(context: WukongContext, volume: DiskVolume) -> str:
+    name = volume.disk.storage_class_name or ""
+    if volume.problem in _REASONS or await context.client.find(StorageClass, name) is not None:
+        return volume.problem
+    return f"{volume.problem}: there is no StorageClass {name}"
 
 
 async def _volume(context: WukongContext, disk: Disk, used: Volume | None) -> DiskVolume:

@@ -72,6 +72,19 @@ async def test_the_password_in_the_url_of_an_image_is_not_shown() -> None:
         assert "s3cr3t" not in f"{failed.status}{await world.events()}"
 
 
+@virtual
+async def test_a_storage_class_that_does_not_exist_is_named() -> None:
+    async with virtual_world() as world:
+        await world.create(disks=[world.disk("root", "slow", image=IMAGE), world.disk("data", "slow")])
+        await world.settled()
+        assert verdict(await world.get(), "VolumesBound") == (
+            "False",
+            "VolumesPending",
+            "root is being imported (ImportScheduled): there is no StorageClass slow; data is Pending: there is no "
+            "StorageClass slow",
+        )
+
+
 async def lose(world: World, claim_name: str) -> None:
     """Take the volume of a claim away, as a disk that fails."""
     claim = await world.client.get(PersistentVolumeClaim, claim_name)
