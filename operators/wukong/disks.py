@@ -11,6 +11,7 @@ import re
 from kubewright import Quantity
 from kubewright.api.core.v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kubewright.api.storage.v1 import StorageClass
+from kubewright.client.errors import BadRequest, Invalid
 from kubewright.patterns import Done, NotYet, step
 
 from .cdi import (
@@ -125,7 +126,12 @@ async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -
             spec=DataVolumeSpec(source=source_of(image), pvc=_claim_spec(disk, volume_mode=True)),
         )
         own(wukong, volume)
-        volume = await client.create(volume)
+        try:
+            volume = await client.create(volume)
+        except (BadRequest, Invalid) as refusal:
+            raise ImportFailed(
+                f"the import of {shown(image)} into {disk.name} is refused: {shown(str(refusal))}"
+            ) from None
         _created(context, disk, volume)
     phase = volume.status.phase
     if volume.metadata.deletion_timestamp is not None:
@@ -149,7 +155,7 @@ def _is_imported(claim: PersistentVolumeClaim) -> bool:
 
 def _explained(volume: DataVolume) -> str:
     messages = [each.message for each in volume.status.conditions if each.status == "False" and each.message]
-    return f": {'; '.join(messages)}" if messages else ""
+    return shown(f": {'; '.join(messages)}") if messages else ""
 
 
 def _claimed(
@@ -187,9 +193,9 @@ def source_of(image: str) -> DataVolumeSource:
     return DataVolumeSource(registry=RegistrySource(url=url, pull_method="pod"))
 
 
-def shown(image: str) -> str:
-    """An image as users may see it: a URL without the password that it may have."""
-    return re.sub("^(https?://)[^/]*@", r"\1", image)
+def shown(text: str) -> str:
+    """An image, or a message about it, as users may see it: its URL without the password that it may have."""
+    return re.sub(r"(https?://)[^/\s]*@", r"\1", text)
 
 
 def _claim_spec(disk: Disk, *, volume_mode: bool = False) -> PersistentVolumeClaimSpec:

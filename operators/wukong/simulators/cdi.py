@@ -62,7 +62,7 @@ class DataVolumeReconciler(ObjectReconciler[DataVolume]):
             return Result(requeue_after=remaining)
         if _url(volume) in self._script.failing:
             status.phase = FAILED
-            set_condition(volume, "Running", False, "Error", "Unable to connect to the data source")
+            set_condition(volume, "Running", False, "Error", f"Unable to connect to {_url(volume)}")
         else:
             status.phase, status.progress = SUCCEEDED, "100.0%"
         return None

@@ -68,7 +68,31 @@ async def test_the_password_in_the_url_of_an_image_is_not_shown() -> None:
         failed = await world.reaches("Error")
         found = verdict(failed, "VolumesBound")
         assert found is not None
-        assert found[2].startswith("the import of https://images.test/a.img into root failed")
+        shown_url = "https://images.test/a.img"
+        assert found[2] == f"the import of {shown_url} into root failed: Unable to connect to {shown_url}"
+        assert "s3cr3t" not in f"{failed.status}{await world.events()}"
+
+
+@virtual
+async def test_an_import_that_cdi_refuses_is_an_error_of_its_disk_only() -> None:
+    async with virtual_world() as world:
+        refusal = "Invalid source URL: https://me:s3cr3t@images.test/a.img"
+        world.faults.fail(
+            lambda target: (target.verb, target.resource) == ("create", "datavolumes"),
+            code=422,
+            message=refusal,
+            times=9,
+        )
+        image = "https://me:s3cr3t@images.test/a.img"
+        await world.create(disks=[world.disk("root", image=image), world.disk("data")])
+        failed = await world.reaches("Error")
+        assert verdict(failed, "VolumesBound") == (
+            "False",
+            "ImportFailed",
+            "the import of https://images.test/a.img into root is refused: create DataVolume default/web-root: Invalid "
+            "source URL: https://images.test/a.img",
+        )
+        assert await world.names(PersistentVolumeClaim) == {"web-data"}, "the other disk is made"
         assert "s3cr3t" not in f"{failed.status}{await world.events()}"
 
 
@@ -119,7 +143,7 @@ async def test_an_import_that_fails_is_an_error_with_its_reason() -> None:
         assert verdict(failed, "VolumesBound") == (
             "False",
             "ImportFailed",
-            f"the import of {IMAGE} into root failed: Unable to connect to the data source",
+            f"the import of {IMAGE} into root failed: Unable to connect to docker://{IMAGE}",
         )
         assert await world.names(PersistentVolumeClaim) == {"web-root", "web-data"}, "the other disk is made"
         assert await world.names(VirtualMachine) == set()
