@@ -56,6 +56,9 @@ Address: TypeAlias = Annotated[
 ]
 
 
+_NO_PORT = "!has(self.physicalInterface) || !has(self.type) || !(self.type in ['bridge', 'ovs']) || has(self.nadName)"
+
+
 class CloudInitUser(Model, redacted=["password", "password_hash"]):
     """The user that cloud-init makes."""
 
@@ -133,6 +136,18 @@ class Network(
             message=f"br-NAME has more than {MAX_INTERFACE} characters: give a bridgeName",
             field_path=".bridgeName",
             reason="FieldValueRequired",
+        ),
+        Rule(
+            f"{_NO_PORT} || self.type != 'bridge' || !has(self.vlanId) || size(self.physicalInterface) + "
+            f"(self.vlanId > 999 ? 5 : self.vlanId > 99 ? 4 : self.vlanId > 9 ? 3 : 2) <= {MAX_INTERFACE}",
+            message=f"physicalInterface.vlanId has more than {MAX_INTERFACE} characters",
+            field_path=".physicalInterface",
+        ),
+        Rule(
+            f"{_NO_PORT} || (has(self.bridgeName) ? self.bridgeName != self.physicalInterface && "
+            "!self.bridgeName.startsWith(self.physicalInterface + '.') : 'br-' + self.name != self.physicalInterface)",
+            message="a bridge cannot be called as the interface below it: choose another bridgeName",
+            field_path=".bridgeName",
         ),
     ],
 ):
@@ -335,3 +350,8 @@ class Wukong(Resource[WukongSpec, WukongStatus]):
 def bridge_of(network: Network) -> str:
     """The bridge of a network of type bridge or ovs."""
     return network.bridge_name or f"br-{network.name}"
+
+
+def vlan_interface(interface: str, vlan_id: int | None) -> str:
+    """What the interface for a VLAN is called; itself without one."""
+    return interface if vlan_id is None else f"{interface}.{vlan_id}"

@@ -39,6 +39,7 @@ from .types import (
     Wukong,
     WukongSpec,
     bridge_of,
+    vlan_interface,
 )
 
 NETWORK_TYPES: tuple[str, ...] = get_args(NetworkType)
@@ -179,8 +180,20 @@ def _network(path: str, network: Network) -> Iterator[FieldCause]:
         if is_used and value is not None and not _is_interface(value):
             detail = f"must be the name of an interface, with at most {MAX_INTERFACE} characters"
             yield FieldCause.invalid(f"{path}.{name}", value, detail)
+    if network.physical_interface is not None and network.type in ("bridge", "ovs") and network.nad_name is None:
+        yield from _port(path, network, network.physical_interface)
     if network.ip_config is not None:
         yield from _ip_config(f"{path}.ipConfig", network.ip_config)
+
+
+def _port(path: str, network: Network, interface: str) -> Iterator[FieldCause]:
+    port = vlan_interface(interface, network.vlan_id if network.type == "bridge" else None)
+    if len(port) > MAX_INTERFACE >= len(interface):
+        detail = f"its VLAN is called {port}, which has more than {MAX_INTERFACE} characters"
+        yield FieldCause.invalid(f"{path}.physicalInterface", interface, detail)
+    if bridge_of(network) == interface or bridge_of(network).startswith(f"{interface}."):
+        detail = "a bridge cannot be called as the interface below it: choose another bridgeName"
+        yield FieldCause.invalid(f"{path}.bridgeName", bridge_of(network), detail)
 
 
 def _ip_config(path: str, config: IPConfig) -> Iterator[FieldCause]:

@@ -111,6 +111,24 @@ MISTAKES = {
     "a bridge with a long name": Mistake(
         f"{LAN}.name", "a-quite-long-name", "spec.networks[1].bridgeName", "give a bridgeName"
     ),
+    "a VLAN interface with a long name": Mistake(
+        f"{LAN}.physicalInterface",
+        "enp129s0f0np10",
+        "spec.networks[1].physicalInterface",
+        "physicalInterface.vlanId has more than 15 characters",
+    ),
+    "a bridge on itself": Mistake(
+        "networks.1",
+        {"name": "lan", "type": "ovs", "bridgeName": "eth1", "physicalInterface": "eth1"},
+        "spec.networks[1].bridgeName",
+        "a bridge cannot be called as the interface below it",
+    ),
+    "a bridge on its own VLAN": Mistake(
+        "networks.1",
+        {"name": "lan", "type": "bridge", "bridgeName": "eth1.7", "physicalInterface": "eth1", "vlanId": 7},
+        "spec.networks[1].bridgeName",
+        "a bridge cannot be called as the interface below it",
+    ),
     "two primary networks": Mistake(
         "networks",
         [{"name": name, "type": "bridge", "primary": True} for name in ("a", "b")],
