@@ -102,13 +102,16 @@ def _static(config: IPConfig) -> dict[str, object]:
     return ipam
 
 
-async def prune_networks(context: WukongContext, instance: VirtualMachineInstance | None) -> None:
-    """Delete attachments that neither the spec nor the guest that runs now uses."""
+async def prune_networks(context: WukongContext, instance: VirtualMachineInstance | None) -> bool:
+    """Delete attachments that neither the spec nor the guest that runs now uses. False when the guest keeps some."""
     wukong = context.object
-    used = {network.nad_name or attachment_name(wukong, network.name) for network in wukong.spec.networks}
-    if instance is not None:
-        used |= {network.multus.network_name for network in instance.spec.networks if network.multus is not None}
-    for child in await children_of(context.client, NetworkAttachmentDefinition, wukong):
+    wanted = {network.nad_name or attachment_name(wukong, network.name) for network in wukong.spec.networks}
+    networks = instance.spec.networks if instance is not None else []
+    used = {network.multus.network_name for network in networks if network.multus is not None}
+    children = await children_of(context.client, NetworkAttachmentDefinition, wukong)
+    unwanted = [child for child in children if child.metadata.name not in wanted]
+    for child in unwanted:
         if child.metadata.name not in used and child.metadata.deletion_timestamp is None:
             await context.client.delete(child, uid=child.metadata.uid, missing_ok=True)
             context.deleted(child)
+    return used.isdisjoint(child.metadata.name for child in unwanted)

@@ -100,8 +100,8 @@ class WukongReconciler(ObjectReconciler[Wukong]):
         context.machine = await ensure_machine(context)
         instance = await find_instance(context, context.machine)
         await restore(context, context.machine, instance)
-        await prune_networks(context, instance)
-        await self.nodes.release(wukong)
+        if await prune_networks(context, instance):
+            await self.nodes.release(wukong)  # or else the guest would lose a network that it runs with
 
     def _next(self, context: WukongContext, problem: Exception | None) -> Result | None:
         phase = context.object.status.phase

@@ -146,10 +146,13 @@ async def test_a_bridge_that_is_being_removed_is_made_again_for_a_new_user() -> 
 
 
 @virtual
-async def test_a_network_that_is_removed_leaves_its_bridge() -> None:
+async def test_a_network_that_is_removed_leaves_its_bridge_when_the_guest_no_longer_uses_it() -> None:
     async with virtual_world(nmstate="before", kinds=KINDS) as world:
         await world.running(networks=[LAN])
         await world.change({"networks": []})
+        await world.settled()
+        assert world.scripts.nmstate.interfaces["node-1"] == {"br-lan"}, "the guest runs with it"
+        await world.client.delete(await world.instance())
         await world.client.wait_for(NodeNetworkConfigurationPolicy, Bridge.of(LAN).policy_name, deleted)
         await world.settled()
         assert (await world.get()).status.phase == "Running"
