@@ -186,7 +186,7 @@ class Bridges:
             policy.spec.desired_state = bridge.absent_state()
             policy = await self._client.patch(policy, lock=True)
             problem = await self._pending(policy)
-            if problem:
+            if problem and not is_ignored(policy):
                 return f"{bridge.name}: {problem}"
         revision = policy.metadata.resource_version
         await self._client.delete(policy, uid=policy.metadata.uid, resource_version=revision, missing_ok=True)
@@ -209,6 +209,8 @@ class Bridges:
     async def _pending(self, policy: NodeNetworkConfigurationPolicy) -> str:
         """What is missing until all nodes are as the policy says now; empty when they are. Raises `BridgeFailed`."""
         name, generation = policy.metadata.name, policy.metadata.generation
+        if is_ignored(policy):
+            return "no node matches its nodeSelector"
         enactments = await self._client.list(NodeNetworkConfigurationEnactment, labels={POLICY_LABEL: name})
         old = [each.metadata.name for each in enactments if each.status.policy_generation != generation]
         if old:
@@ -224,6 +226,12 @@ class Bridges:
 def _is_made(network: Network) -> bool:
     """Whether the network has a bridge that is put on an interface of nodes."""
     return network.physical_interface is not None and network.nad_name is None and network.type in _TYPES
+
+
+def is_ignored(policy: NodeNetworkConfigurationPolicy) -> bool:
+    """Whether there is no node that it is about: none will ever see it."""
+    ignored = get_condition(policy, "Ignored")
+    return ignored is not None and ignored.status == "True"
 
 
 def bridge_in(policy: NodeNetworkConfigurationPolicy) -> Bridge | None:

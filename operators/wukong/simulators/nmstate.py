@@ -54,6 +54,9 @@ class PolicyReconciler(ObjectReconciler[NodeNetworkConfigurationPolicy]):
             set_condition(policy, "Available", False, "ConfigurationProgressing")
             set_condition(policy, "Degraded", False, "ConfigurationProgressing")
             return Result(requeue_after=self._script.step)
+        set_condition(policy, "Ignored", not self._script.nodes, "NoMatchingNode" if not self._script.nodes else "Done")
+        if not self._script.nodes:
+            return None
         names = [name for name, _ in _interfaces(policy)]
         failed = [name for name in names if name in self._script.failing]
         for node in self._script.nodes:

@@ -205,6 +205,20 @@ async def test_a_bridge_that_is_wanted_on_another_interface_is_refused() -> None
 
 
 @virtual
+async def test_a_bridge_that_no_node_has_keeps_no_wukong() -> None:
+    """Its nodes were removed, or have other labels now: NMState ignores the policy."""
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
+        world.scripts.nmstate.nodes = ()
+        created = await world.create(networks=[LAN])
+        await world.settled()
+        waits = "the bridge br-lan is not on all nodes yet: no node matches its nodeSelector"
+        assert verdict(await world.get(), "NetworksConfigured") == ("False", "NMStatePending", waits)
+        await world.client.delete(created)
+        await world.client.wait_for(created, deleted)
+        assert await policies(world) == []
+
+
+@virtual
 async def test_without_nmstate_a_condition_says_so_and_its_installation_is_noticed() -> None:
     async with virtual_world(nmstate="before") as world:
         created = await world.create(networks=[LAN])
