@@ -14,17 +14,17 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
 from kubewright import Manager, ObjectMeta, Request
-from kubewright.api.markers import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.patterns import NotYet, get_condition
 
 from .failures import BridgeConflict, BridgeFailed
 from .nmstate import POLICY_LABEL, NodeNetworkConfigurationEnactment, NodeNetworkConfigurationPolicy, PolicySpec
-from .types import Network, Wukong, bridge_of
+from .types import Network, Wukong, bridge_of, vlan_interface
 
 USER_PREFIX = "user.vm.novasphere.dev/"
 """Followed by the uid of a Wukong; the value is its namespace and name."""
@@ -57,13 +57,25 @@ class Bridge(NamedTuple):
     @property
     def port(self) -> str:
         """The interface that is put into the bridge."""
-        return self.interface if self.vlan_id is None else f"{self.interface}.{self.vlan_id}"
+        return vlan_interface(self.interface, self.vlan_id)
 
     def conflicts(self, other: Bridge) -> bool:
         """Whether some node cannot have both: they have one name, or one port, which can be in one bridge only."""
-        there = dict(other.node_selector)
-        is_apart = any(there.get(label, value) != value for label, value in self.node_selector)
-        return self != other and (self.name == other.name or self.port == other.port) and not is_apart
+        is_one = self.name == other.name or self.port == other.port
+        return self != other and is_one and not self._is_apart(dict(other.node_selector))
+
+    def is_taken_by(self, policy: NodeNetworkConfigurationPolicy) -> bool:
+        """Whether some node has an interface of its name, or its port in something else, by a policy of others."""
+        interfaces = [each for each in _items(policy.spec.desired_state, "interfaces") if isinstance(each, dict)]
+        names = [each.get("name") for each in interfaces]
+        ports = [port for each in interfaces for port in _items(each.get("link-aggregation"), "port")]
+        for port in (port for each in interfaces for port in _items(each.get("bridge"), "port")):
+            ports.append(port.get("name") if isinstance(port, dict) else None)
+        return (self.name in names or self.port in ports) and not self._is_apart(policy.spec.node_selector)
+
+    def _is_apart(self, node_selector: Mapping[str, str]) -> bool:
+        """Whether no node is selected by both."""
+        return any(node_selector.get(label, value) != value for label, value in self.node_selector)
 
     def desired_state(self) -> JSONObject:
         """The interfaces, as they are to be."""
@@ -90,6 +102,11 @@ class Bridge(NamedTuple):
 
 
 _TYPES = {"bridge": "linux-bridge", "ovs": "ovs-bridge"}
+
+
+def _items(value: JSONValue, name: str) -> list[JSONValue]:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
 
 
 class Bridges:
@@ -148,7 +165,13 @@ class Bridges:
 
     async def _make_room(self, wukong: Wukong, bridge: Bridge, wanted: Collection[Bridge]) -> None:
         """Remove bridges that conflict and that nobody but this Wukong has used. Raises `BridgeConflict` of others."""
-        for policy in await self._client.list(NodeNetworkConfigurationPolicy, labels={BRIDGE_LABEL: True}):
+        for policy in await self._client.list(NodeNetworkConfigurationPolicy):
+            if BRIDGE_LABEL not in policy.metadata.labels and bridge.is_taken_by(policy):
+                # It would be changed, and with its last user removed: others may depend on it.
+                raise BridgeConflict(
+                    f"the bridge {bridge.name} on {bridge.port} is wanted, and the policy {policy.metadata.name}, "
+                    "which no Wukong has made, has one of them: leave physicalInterface out to use what is there"
+                )
             other = bridge_in(policy)
             if other is None or not bridge.conflicts(other):
                 continue

@@ -9,12 +9,13 @@ import pytest
 from operators.wukong import Wukong
 from operators.wukong.bridges import USER_PREFIX, Bridge, Bridges, users_of
 from operators.wukong.multus import NetworkAttachmentDefinition
-from operators.wukong.nmstate import NodeNetworkConfigurationPolicy
+from operators.wukong.nmstate import NodeNetworkConfigurationPolicy, PolicySpec
 from operators.wukong.tests.worlds import Kinds, Scripts, World, verdict, virtual_world
 from operators.wukong.types import Network
 
-from kubewright import Request
+from kubewright import ObjectMeta, Request
 from kubewright.api.codec import to_json
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.client import MergePatch
 from kubewright.client.wait import deleted
 from kubewright.controlplane.embedded.endpoints.request import Target
@@ -202,6 +203,32 @@ async def test_a_bridge_that_is_wanted_on_another_interface_is_refused() -> None
         assert found is not None
         assert found[1] == "BridgeConflict"
         assert "the bridge br-lan on eth1.7 is wanted, and default/a has br-lan on eth1" in found[2]
+
+
+@virtual
+async def test_a_bridge_of_others_is_neither_changed_nor_removed() -> None:
+    async with virtual_world(nmstate="before", kinds=KINDS) as world:
+        bond: JSONObject = {"link-aggregation": {"port": ["eth1", "eth2"]}}
+        port: JSONObject = {"bridge": {"port": [{"name": "eth1"}]}}
+        theirs: list[JSONValue] = [{"name": "br-lan"}, {"name": "bond0", **bond}, {"name": "br-ex", **port}]
+        theirs.append({"name": "eth1"})
+        for number, interface in enumerate(theirs):
+            policy = NodeNetworkConfigurationPolicy(
+                metadata=ObjectMeta(name="theirs"), spec=PolicySpec(desired_state={"interfaces": [interface]})
+            )
+            created = await world.client.create(policy)
+            await world.create(f"web-{number}", networks=[LAN])
+            await world.settled()
+            found = verdict(await world.get(f"web-{number}"), "NetworksConfigured")
+            assert found is not None
+            if number < 3:
+                assert found[1] == "BridgeConflict"
+                assert "and the policy theirs, which no Wukong has made, has one of them" in found[2]
+            else:
+                assert found[1] == "NetworksReady", "an interface below the bridge may be configured by others"
+            await world.client.delete(created)
+            await world.client.delete(Wukong, f"web-{number}")
+            await world.client.wait_for(Wukong, f"web-{number}", deleted)
 
 
 @virtual
