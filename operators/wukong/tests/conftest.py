@@ -33,6 +33,7 @@ async def world(
         simulators = Manager(simulating, namespaces=[namespace], webhook_address="0")
         world = World(admin.in_namespace(namespace), manager.live, manager, Scripts(), f"-{namespace}")
         world.scripts.setup(simulators)
+        world.simulators = simulators
         await world.create_classes()
         storage = asyncio.create_task(VolumeProvisioner(simulating).run())
         async with simulators.running():

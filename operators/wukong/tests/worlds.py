@@ -89,6 +89,8 @@ class World:
 
     faults: Faults
     """In virtual time: requests that fail."""
+    simulators: Manager | None = None
+    """On a control plane that is there: who simulates."""
 
     def __init__(self, client: Client, own: Client, manager: Manager, scripts: Scripts, suffix: str = "") -> None:
         self.client = client
@@ -158,7 +160,9 @@ class World:
         return await self.get(name)
 
     async def settled(self) -> None:
-        await settled(self.manager, quiet=0.5)
+        """Until the operator is at rest; and what it works for, which on a busy server may take longer."""
+        managers = [self.manager] if self.simulators is None else [self.manager, self.simulators]
+        await asyncio.gather(*(settled(manager, quiet=0.5) for manager in managers))
 
     async def change(self, patch: dict[str, object], name: str = "web") -> Wukong:
         return await self.client.patch(Wukong, name, MergePatch({"spec": patch}))
