@@ -25,7 +25,7 @@ class Hypervisor:
         self.reads: list[float] = []
         self.failures: list[Exception] = []
         self.streams = 0
-        self.stream: asyncio.Queue[str | Exception | None] = asyncio.Queue()
+        self.stream: asyncio.Queue[str | BaseException | None] = asyncio.Queue()
 
     async def states(self) -> Mapping[str, Hashable]:
         self.reads.append(asyncio.get_running_loop().time())
@@ -37,7 +37,7 @@ class Hypervisor:
         self.streams += 1
         while True:
             event = await self.stream.get()
-            if isinstance(event, Exception):
+            if isinstance(event, BaseException):
                 raise event
             if event == "end":
                 return
@@ -104,8 +104,8 @@ def test_what_exists_at_the_start_is_enqueued_and_then_what_changes() -> None:
     run_virtual(main)
 
 
-@pytest.mark.parametrize("end", ["end", ConnectionResetError("reset")])
-def test_a_stream_that_breaks_or_ends_is_started_again_and_the_state_read_at_once(end: str | Exception) -> None:
+@pytest.mark.parametrize("end", ["end", ConnectionResetError("reset"), asyncio.CancelledError()])
+def test_a_stream_that_breaks_or_ends_is_started_again_and_the_state_read_at_once(end: str | BaseException) -> None:
     async def main() -> None:
         system = Hypervisor()
         async with Fed(external(system)) as fed:

@@ -17,6 +17,7 @@ from typing import Generic, TypeVar, cast
 from kubewright.api import ObjectKey
 from kubewright.controller import Request
 from kubewright.controller.arguments import check_function, check_seconds
+from kubewright.controller.cancelled import outcome
 from kubewright.controller.queue import Queue, Reason
 from kubewright.controller.source import (
     INITIAL_PRIORITY,
@@ -126,15 +127,20 @@ class External(StandbySource, Generic[Id]):
         self, events: Callable[[], AsyncIterator[Id | None]], queue: Queue[Request], interrupted: asyncio.Event
     ) -> None:
         failures = 0
+
+        async def follow() -> None:
+            nonlocal failures
+            async for id_ in events():
+                failures = 1
+                if id_ is None:
+                    interrupted.set()
+                else:
+                    self._enqueue(id_, "changed", queue, 0)
+
         while True:
             failures += 1
             try:
-                async for id_ in events():
-                    failures = 1
-                    if id_ is None:
-                        interrupted.set()
-                    else:
-                        self._enqueue(id_, "changed", queue, 0)
+                await outcome(follow())
                 _log.info("the events of %s ended", self._name)
             except Exception as error:
                 _log.warning("following the events of %s failed: %s", self._name, message_of(error))
