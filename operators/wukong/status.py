@@ -102,9 +102,19 @@ def _report_ready(
             context.events.warning(wukong, "VMFailed", message)
     elif phase == "Creating":
         stage = instance.status.phase if instance is not None else ""
-        set_condition(wukong, READY, False, "VMCreating", f"the machine is {stage or 'being created'}")
+        message = f"the machine is {stage or 'being created'}{_obstacle(machine, instance)}"
+        set_condition(wukong, READY, False, "VMCreating", message)
     else:
         set_condition(wukong, READY, False, "VMNotReady", "the machine is stopped")
+
+
+def _obstacle(machine: VirtualMachine | None, instance: VirtualMachineInstance | None) -> str:
+    """Why there is no guest, or none that has a node, as KubeVirt says."""
+    conditions = machine.status.conditions if machine is not None else []
+    found = [each.message for each in conditions if (each.type, each.status) == ("Failure", "True")]
+    conditions = instance.status.conditions if instance is not None else []
+    found += [each.message for each in conditions if (each.type, each.status) == ("PodScheduled", "False")]
+    return f": {'; '.join(filter(None, found))}" if any(found) else ""
 
 
 def _explained(instance: VirtualMachineInstance) -> str:

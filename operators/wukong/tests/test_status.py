@@ -22,7 +22,7 @@ from operators.wukong.types import HighAvailability, Network
 from kubewright import ObjectMeta
 from kubewright.api.core.v1 import PersistentVolumeClaim
 from kubewright.client import MergePatch
-from kubewright.client.wait import deleted
+from kubewright.client.wait import deleted, exists
 from kubewright.patterns import set_condition
 from kubewright.testing import virtual
 
@@ -124,6 +124,28 @@ async def test_a_guest_that_fails_and_starts_at_last() -> None:
         reasons = [reason for reason, _ in await world.events()]
         assert reasons.count("VMFailed") == 1
         assert reasons.count("Running") == 1
+
+
+@virtual
+async def test_what_keeps_a_guest_from_starting_is_in_the_status() -> None:
+    refused, unschedulable = "admission webhook denied the request: GPU a/b is not permitted", "0/2 nodes are available"
+    async with virtual_world(kinds=["multus"]) as world:
+        await world.install("kubevirt")  # without its controllers
+        await world.create()
+        machine = await world.client.wait_for(VirtualMachine, "web-vm", exists)
+        assert machine is not None
+        failure = {"type": "Failure", "status": "True", "reason": "FailedCreate", "message": refused}
+        await world.client.status.patch(machine, MergePatch({"status": {"conditions": [failure]}}))
+        expected = ("False", "VMCreating", f"the machine is being created: {refused}")
+        await world.becomes(lambda wukong: verdict(wukong, "Ready") == expected, timeout=9)
+        await world.client.status.patch(machine, MergePatch({"status": {"conditions": None}}))
+        metadata = ObjectMeta(name="web-vm", owner_references=[machine.as_owner()])
+        guest = await world.client.create(VirtualMachineInstance(metadata=metadata, spec=VirtualMachineInstanceSpec()))
+        pending = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": unschedulable}
+        status = {"phase": "Scheduling", "conditions": [pending]}
+        await world.client.status.patch(guest, MergePatch({"status": status}))
+        expected = ("False", "VMCreating", f"the machine is Scheduling: {unschedulable}")
+        await world.becomes(lambda wukong: verdict(wukong, "Ready") == expected, timeout=9)
 
 
 @virtual
