@@ -14,6 +14,8 @@ NETWORK_TYPE: NetworkType = "bridge"
 @defaults(Wukong)
 def default_wukong(review: Review[Wukong]) -> None:
     """Disks without a storage class are on longhorn, networks without a type are bridges."""
+    if _is_as_it_was(review):
+        return
     for disk in review.object.spec.disks:
         disk.storage_class_name = disk.storage_class_name or STORAGE_CLASS
     for network in review.object.spec.networks:
@@ -23,11 +25,8 @@ def default_wukong(review: Review[Wukong]) -> None:
 
 @validates(Wukong)
 def check_wukong(review: Review[Wukong]) -> list[FieldCause]:
-    """Refuse what the reconciler would refuse, and changes that it cannot make.
-
-    A spec that stays as it was is left alone: the finalizer goes on and off all the same.
-    """
-    if review.old is not None and review.old.spec == review.object.spec:
+    """Refuse what the reconciler would refuse, and changes that it cannot make."""
+    if _is_as_it_was(review):
         return []
     causes = check(review.object)
     if review.old is not None:
@@ -35,3 +34,8 @@ def check_wukong(review: Review[Wukong]) -> list[FieldCause]:
         if memory_shrinks(review.old, review.object):
             review.warn("less memory takes effect when the machine is restarted")
     return causes
+
+
+def _is_as_it_was(review: Review[Wukong]) -> bool:
+    """Whether the spec is that which is stored: whatever it says, the finalizer goes on and off."""
+    return review.old is not None and review.old.spec == review.object.spec

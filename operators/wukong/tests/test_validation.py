@@ -269,10 +269,13 @@ def test_less_memory_is_a_warning() -> None:
 
 def test_what_is_not_valid_and_stays_as_it_was_is_left_alone() -> None:
     """Or its finalizer could neither go on nor come off."""
-    spec = changed(MISTAKES["two boot disks"])
+    spec = changed(MISTAKES["a disk without a class"])
     old, new = wukong(spec), wukong(spec)
     new.metadata.finalizers.append("wukong.novasphere.dev/finalizer")
-    assert check_wukong.function(Review(new, old=old)) == []
+    review = Review(new, old=old)
+    default_wukong.function(review)
+    assert check_wukong.function(review) == []
+    assert new.spec == old.spec
 
 
 async def test_the_webhooks_are_asked_by_both_servers(
