@@ -1,7 +1,7 @@
 """Snapshots of Wukongs: a VirtualMachineSnapshot of the same name for each, which goes with it.
 
-A snapshot is taken once: `Succeeded` and `Failed` are final. It fails when KubeVirt says so, and when its machine has
-not appeared in time.
+A snapshot is taken once: `Succeeded` and `Failed` are final. It fails when KubeVirt refuses it or says so, and when
+its machine has not appeared in time.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from kubewright import CachedClient, ObjectMeta, Recorder, Result, now, set_controller_reference
 from kubewright.api.core.v1 import TypedLocalObjectReference
+from kubewright.client.errors import BadRequest, Forbidden, Invalid
 from kubewright.patterns import ObjectReconciler, get_condition, set_condition
 
 from .kubevirt import GROUP
@@ -48,7 +49,10 @@ class WukongSnapshotReconciler(ObjectReconciler[WukongSnapshot]):
         metadata = ObjectMeta(name=snapshot.metadata.name, namespace=snapshot.metadata.namespace)
         wanted = kind(metadata=metadata, spec=VirtualMachineSnapshotSpec(source=source))
         set_controller_reference(snapshot, wanted)
-        self._follow(snapshot, await self.client.create(wanted))
+        try:
+            self._follow(snapshot, await self.client.create(wanted))
+        except (BadRequest, Forbidden, Invalid) as refusal:
+            self._fail(snapshot, str(refusal))
         return None
 
     def _follow(self, snapshot: WukongSnapshot, found: AnySnapshot) -> None:

@@ -97,6 +97,20 @@ async def test_a_snapshot_that_kubevirt_cannot_take_has_failed() -> None:
 
 
 @virtual
+async def test_a_snapshot_that_kubevirt_refuses_has_failed() -> None:
+    async with virtual_world(kinds=KINDS) as world:
+        await world.running()
+        world.faults.fail(
+            lambda target: (target.verb, target.resource) == ("create", "virtualmachinesnapshots"),
+            code=403,
+            message="snapshot feature gate not enabled",
+        )
+        await take(world)
+        failed = await ends(world, "Failed", timeout=9)
+        assert failed.status.error == "create VirtualMachineSnapshot default/monday: snapshot feature gate not enabled"
+
+
+@virtual
 async def test_a_snapshot_of_somebody_else_is_not_taken_for_ours() -> None:
     async with virtual_world(kinds=KINDS) as world:
         await world.running()
