@@ -145,7 +145,10 @@ async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -
     if phase in WAITING_PHASES and is_late:
         return DiskVolume(disk, name, claim, True, True)
     # Its progress is in the DataVolume: a status that followed it would be written every other second.
-    return DiskVolume(disk, name, claim, True, False, f"is being imported ({phase or 'Pending'})")
+    # That it fails, and is tried again and again, is in a condition.
+    is_failing = any((each.type, each.reason) == ("Running", "Error") for each in volume.status.conditions)
+    error = _explained(volume) if is_failing else ""
+    return DiskVolume(disk, name, claim, True, False, f"is being imported ({phase or 'Pending'}){error}")
 
 
 def _is_imported(claim: PersistentVolumeClaim) -> bool:

@@ -74,6 +74,21 @@ async def test_the_password_in_the_url_of_an_image_is_not_shown() -> None:
 
 
 @virtual
+async def test_why_an_import_does_not_get_on_is_in_the_condition() -> None:
+    async with virtual_world(kinds=["kubevirt"]) as world:
+        await world.install("cdi")  # without its controllers
+        await world.create(disks=[world.disk("root", image=IMAGE)])
+        volume = await world.client.wait_for(DataVolume, "web-root", exists)
+        assert volume is not None
+        message = "Unable to connect to http data source: got 404"
+        error = {"type": "Running", "status": "False", "reason": "Error", "message": message}
+        status = {"phase": "ImportInProgress", "conditions": [error]}
+        await world.client.status.patch(volume, MergePatch({"status": status}))
+        expected = ("False", "VolumesPending", f"root is being imported (ImportInProgress): {message}")
+        await world.becomes(lambda wukong: verdict(wukong, "VolumesBound") == expected, timeout=9)
+
+
+@virtual
 async def test_an_import_that_cdi_refuses_is_an_error_of_its_disk_only() -> None:
     async with virtual_world() as world:
         refusal = "Invalid source URL: https://me:s3cr3t@images.test/a.img"
