@@ -9,7 +9,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TypeVar
 
-from kubewright import CachedClient, Client, ObjectMeta
+from kubewright import CachedClient, Client, ObjectMeta, set_controller_reference
 from kubewright.api import Object
 from kubewright.cache import Cache
 from kubewright.patterns import check_adoption
@@ -84,6 +84,15 @@ async def find_child(client: Client, kind: type[C], name: str, wukong: Wukong) -
     if found is not None:
         await check_adoption(client, wukong, found)
     return found
+
+
+async def taken_over(client: Client, child: C, wukong: Wukong) -> C:
+    """What `find_child` has found, as a child of this Wukong."""
+    if belongs_to(child, wukong):
+        return child
+    child.metadata.labels |= metadata_of(wukong, child.metadata.name).labels
+    set_controller_reference(wukong, child)
+    return await client.patch(child)
 
 
 def name_taken(found: Object) -> NameTaken:

@@ -77,11 +77,17 @@ async def _gone(context: WukongContext, children: Sequence[Object]) -> None:
 
 
 async def _without_instance(context: WukongContext) -> None:
-    """The garbage collector deletes the guest after its machine, and it still uses the volumes."""
+    """The garbage collector deletes the guest after its machine, and it still uses the volumes.
+
+    One that has a machine is that of somebody else: ours is gone. And one that has no owner stays.
+    """
     wukong = context.object
-    name = machine_name(wukong)
-    found = await context.client.find(VirtualMachineInstance, name, namespace=wukong.metadata.namespace)
-    if found is not None and found.metadata.labels.get(WUKONG_LABEL) == wukong.metadata.name:
+    name, namespace = machine_name(wukong), wukong.metadata.namespace
+    found = await context.client.find(VirtualMachineInstance, name, namespace=namespace)
+    if found is None or found.metadata.labels.get(WUKONG_LABEL) != wukong.metadata.name:
+        return
+    is_going = found.metadata.deletion_timestamp is not None or found.metadata.owner_references
+    if is_going and await context.client.find(VirtualMachine, name, namespace=namespace) is None:
         raise NotYet(f"being deleted: VirtualMachineInstance {name}", after=WAIT)
 
 

@@ -13,7 +13,7 @@ from kubewright.controller.cancelled import Cancelled, outcome
 from kubewright.patterns import NotYet, ObjectReconciler, Pipeline, set_condition
 from kubewright.patterns.conditions import is_lost_race
 
-from .children import children_of, find_child, machine_name
+from .children import children_of, find_child, machine_name, taken_over
 from .context import NodeNetworks, WukongContext
 from .deletion import delete_children
 from .disks import volumes
@@ -95,7 +95,10 @@ class WukongReconciler(ObjectReconciler[Wukong]):
 
     async def _make(self, context: WukongContext) -> None:
         wukong = context.object
-        context.machine = await find_child(self.client, VirtualMachine, machine_name(wukong), wukong)
+        machine = await find_child(self.client, VirtualMachine, machine_name(wukong), wukong)
+        if machine is not None:
+            # Before its volumes: a Wukong that is deleted while it waits for something has both of them, or none.
+            context.machine = await taken_over(self.client, machine, wukong)
         await pipeline.run(context)
         context.machine = await ensure_machine(context)
         instance = await find_instance(context, context.machine)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import pytest
 from operators.wukong import Wukong, WukongReconciler
 from operators.wukong.cdi import DataVolume
 from operators.wukong.context import NoNodeNetworks
@@ -94,6 +95,25 @@ async def test_what_is_orphaned_stays_for_the_next_wukong_of_the_name() -> None:
                 assert [owner.uid for owner in child.metadata.owner_references] == [again.metadata.uid]
         await delete_and_wait(world)
         assert await uids(world) == {}
+
+
+@pytest.mark.parametrize("is_taken_over", [True, False])
+@virtual
+async def test_what_is_orphaned_is_taken_over_as_a_whole_or_not_at_all(is_taken_over: bool) -> None:
+    """The next Wukong is deleted while it waits for its networks, or before it could do anything."""
+    async with virtual_world(nmstate="before") as world:
+        created = await world.running()
+        before = await uids(world)
+        await world.client.delete(created, propagation="Orphan")
+        await world.client.wait_for(created, deleted)
+        if not is_taken_over:
+            patches = ("patch", "virtualmachines")
+            world.faults.fail(lambda target: (target.verb, target.resource) == patches, code=403, times=None)
+        await world.create(networks=[Network(name="lan", type="bridge", physical_interface="eth1")])
+        await world.reaches("Running" if is_taken_over else "Error")
+        assert await uids(world) == before
+        await delete_and_wait(world)
+        assert await uids(world) == ({} if is_taken_over else before)
 
 
 @virtual
