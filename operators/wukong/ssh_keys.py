@@ -6,6 +6,7 @@ was read.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from typing import NamedTuple
 
@@ -19,8 +20,11 @@ from .failures import SSHKeyMissing
 
 KEY_NAMES = ("ssh-publickey", "id_rsa.pub", "authorized_keys", "publickey")
 """Where keys are looked for first."""
-PRIVATE = "PRIVATE KEY-----"
-"""In every private key, which Secrets often have next to the public one."""
+PUBLIC_KEY = re.compile(r"(?:^|\s)[a-z][-.@a-z0-9]+ +AAAA[A-Za-z0-9+/]*={0,2}(?:\s|$)")
+"""In every line with a key, after its options: the type, and data that begins with the length of its name.
+
+Nothing else is taken. What is taken can be read in the guest, by users who may create Wukongs and may not read Secrets.
+"""
 
 SecretMetadata = metadata_only(Secret)
 
@@ -62,8 +66,11 @@ def _some(keys: list[str], name: str) -> list[str]:
 
 
 def keys_in(secret: Secret) -> list[str]:
-    """The keys of the first entry that has some, one of the usual names before all others; never a private key."""
-    found = {name: b64decode(value).decode(errors="replace").strip() for name, value in secret.data.items()}
-    texts = {name: text for name, text in found.items() if PRIVATE not in text}
-    text = next((texts[name] for name in (*KEY_NAMES, *sorted(texts)) if texts.get(name)), "")
-    return [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
+    """The keys of the first entry that has some, one of the usual names before all others."""
+    found = {name: _keys_of(b64decode(value).decode(errors="replace")) for name, value in secret.data.items()}
+    return next((found[name] for name in (*KEY_NAMES, *sorted(found)) if found.get(name)), [])
+
+
+def _keys_of(text: str) -> list[str]:
+    lines = map(str.strip, text.splitlines())
+    return [line for line in lines if PUBLIC_KEY.search(line) is not None and not line.startswith("#")]

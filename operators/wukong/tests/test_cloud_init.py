@@ -95,6 +95,10 @@ def test_every_interface_is_in_the_network_data_and_found_by_its_address() -> No
 PRIVATE = "-----BEGIN OPENSSH PRIVATE KEY-----"
 
 
+def key(comment: str) -> str:
+    return f"ssh-ed25519 AAAAC3Nz {comment}"
+
+
 def encoded(**texts: str) -> dict[str, str]:
     return {name.replace("_", "-"): b64encode(text.encode()).decode() for name, text in texts.items()}
 
@@ -102,12 +106,15 @@ def encoded(**texts: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("data", "keys"),
     [
-        ({"id_rsa.pub": "one", "ssh-publickey": "two"}, ["two"]),
-        ({"authorized_keys": "# mine\n one \n\ntwo\n"}, ["one", "two"]),
-        ({"ssh-publickey": "", "publickey": "three", "zzz": "four"}, ["three"]),
-        ({"b": "", "c": "five", "d": "six"}, ["five"]),
-        ({"id_ed25519": f"{PRIVATE}\nb3Bl\n", "id_ed25519.pub": "seven"}, ["seven"]),
+        ({"id_rsa.pub": key("one"), "ssh-publickey": key("two")}, [key("two")]),
+        ({"authorized_keys": f"# {key('mine')}\n {key('one')} \n\n{key('two')}\n"}, [key("one"), key("two")]),
+        ({"ssh-publickey": "", "publickey": key("three"), "zzz": key("four")}, [key("three")]),
+        ({"b": "", "c": key("five"), "d": key("six")}, [key("five")]),
+        ({"id_ed25519": f"{PRIVATE}\nb3Bl\n", "id_ed25519.pub": key("seven")}, [key("seven")]),
+        ({"a": f'from="10.0.0.0/8",no-pty {key("eight")}\nnot a key'}, [f'from="10.0.0.0/8",no-pty {key("eight")}']),
+        ({"a": "sk-ssh-ed25519@openssh.com AAAAGnNr="}, ["sk-ssh-ed25519@openssh.com AAAAGnNr="]),
         ({"ssh-privatekey": PRIVATE}, []),
+        ({"ssh-publickey": "s3cr3t", "token": "eyJhbGciOiJSUzI1NiJ9.e30.c2ln"}, []),
         ({"a": "  "}, []),
         ({}, []),
     ],
@@ -165,10 +172,10 @@ async def test_changed_keys_reach_the_guest_and_unchanged_ones_are_not_read_agai
             await world.settled()
         assert [each for each in requests.by_path if "secrets" in each] == []
 
-        secret.data = encoded(authorized_keys="another")
+        secret.data = encoded(authorized_keys=key("another"))
         await world.client.update(secret)
         await world.settled()
-        assert parsed(await secret_text(world))["ssh_authorized_keys"] == ["another"]
+        assert parsed(await secret_text(world))["ssh_authorized_keys"] == [key("another")]
 
 
 @virtual

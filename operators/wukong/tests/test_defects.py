@@ -119,7 +119,9 @@ async def test_a_machine_without_networks_has_its_networks_configured() -> None:
 @virtual
 async def test_a_secret_that_cannot_be_read_is_an_error_and_no_machine_without_keys() -> None:
     async with virtual_world() as world:
-        await world.client.create(Secret(metadata=ObjectMeta(name="keys"), data={"publickey": "QQ=="}))
+        await world.client.create(
+            Secret(metadata=ObjectMeta(name="keys"), data={"publickey": "c3NoLWVkMjU1MTkgQUFBQUMzTnogbWU="})
+        )
         world.faults.fail(
             lambda target: target.verb == "get" and target.resource == "secrets" and target.name == "keys",
             code=403,
