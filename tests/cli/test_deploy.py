@@ -305,7 +305,7 @@ async def test_objects_that_are_held_by_a_finalizer_are_named_and_nothing_else_g
     await admin.patch(type(ferry), "big", MergePatch({"metadata": {"finalizers": []}}), namespace="default")
 
 
-async def test_objects_that_nobody_will_clean_up_after_are_a_warning(
+async def test_objects_that_no_replica_will_clean_up_after_are_a_warning(
     admin: Client, kubeconfig: str, project: Ferryman
 ) -> None:
     async def run(verb: str, *arguments: str) -> Done:

@@ -205,7 +205,7 @@ def _last_first(found: Iterable[Object], made: Iterable[Object]) -> list[Object]
 async def _warning(
     client: Client, operator: Operator, steps: Iterable[PlannedChange], custom: Sequence[CustomObjects]
 ) -> str:
-    """What custom objects wait for that nobody will do, while no replica of the operator is there."""
+    """What custom objects wait for in vain while no replica of the operator is there."""
     holding = ["there are objects with finalizers"] if any(each.has_finalizers for each in custom) else []
     present = {resource_info(each.kind).gvk.group for each in custom if each.objects}
     asking = [step.obj for step in steps if is_asked_before_deletions(step.obj, present)]
