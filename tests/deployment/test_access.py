@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from tests.deployment.ferries import GROUP, Ferry, FerrySpec, ferries
 
-from kubewright import Resource, resource
+from kubewright import ObjectMeta, Resource, resource
+from kubewright.api.rbac.v1 import Role
 from kubewright.deployment import Operator
 from kubewright.deployment.access import bindings, roles, service_account, user_roles
 
@@ -25,6 +26,15 @@ def test_roles_that_were_given_are_not_changed() -> None:
     operator = ferries()
     assert roles(operator)[0].metadata.labels == operator.labels
     assert all(not role.metadata.labels for role in operator.roles)
+
+
+def test_a_role_without_a_namespace_is_in_that_of_the_operator() -> None:
+    """`kubectl apply` would put it into the one of the context."""
+    here, there = Role(metadata=ObjectMeta(name="it")), Role(metadata=ObjectMeta(name="it", namespace="quay"))
+    operator = Operator(name="ferries", image="ferries:1", roles=[there, here])
+    assert [role.metadata.namespace for role in roles(operator)] == ["ferries-system", "quay"]
+    assert [binding.metadata.namespace for binding in bindings(operator)] == ["ferries-system", "quay"]
+    assert not here.metadata.namespace
 
 
 def test_every_kind_has_roles_for_its_users_which_are_not_the_operators() -> None:

@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> None:
         raise KubernetesError(f"{given} is about what was used: add --used FILE")
     named = asyncio.run(named_operator(options))
     if options.used is None:
-        _print(named.operator.roles)
+        _print(named.operator.bound_roles)
         return
     used = used_permissions(options.used, named.operator, options.user)
     for warning in used.warnings:
@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace) -> None:
     if not options.check:
         _print(roles_of(named.operator.name, used.permissions()))
         return
-    permitted = granted(named.operator.roles)
+    permitted = granted(named.operator.bound_roles)
     difference = compare_grants(asyncio.run(_needed(named, permitted)), permitted, used.grants)
     if difference:
         print(difference, flush=True)

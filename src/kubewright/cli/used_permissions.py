@@ -46,7 +46,7 @@ def used_permissions(file: Path, operator: Operator, users: Collection[str]) -> 
     if not found:
         wanted = ", ".join(users) or f"{_account(operator)}, and no test recorded any"
         raise KubernetesError(f"{file} has no requests of {wanted}: name their users with --user NAME")
-    namespaces = {role.metadata.namespace or "" for role in operator.roles} - {""}
+    namespaces = {role.metadata.namespace or "" for role in operator.bound_roles} - {""}
     grants: set[Grant] = set()
     warnings: dict[str, None] = {}
     for is_of_test in (False, True):

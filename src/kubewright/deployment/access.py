@@ -27,8 +27,7 @@ def service_account(operator: Operator) -> ServiceAccount:
 
 def roles(operator: Operator) -> list[ClusterRole | Role]:
     """Its roles, by name and namespace."""
-    found = sorted(operator.roles, key=lambda role: (role.metadata.namespace or "", role.metadata.name))
-    return [operator.labelled(role) for role in found]
+    return [operator.labelled(role) for role in operator.bound_roles]
 
 
 def bindings(operator: Operator) -> list[ClusterRoleBinding | RoleBinding]:

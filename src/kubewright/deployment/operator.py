@@ -74,7 +74,7 @@ class Operator(Struct, frozen=True, kw_only=True):
     webhooks: Sequence[AdmissionWebhook[object] | Versions] = ()
     """As given to `serve_webhooks`."""
     roles: Sequence[ClusterRole | Role] = ()
-    """What it may do; they are bound to its ServiceAccount."""
+    """What it may do; they are bound to its ServiceAccount. A Role is in its namespace, unless it names another."""
     objects: Sequence[Object] = ()
     """What else is deployed with it."""
     cleanup: RequestCleanup | None = None
@@ -129,6 +129,15 @@ class Operator(Struct, frozen=True, kw_only=True):
             _check_type(name, given, (list, tuple), expected)
             for each in given if isinstance(given, list | tuple) else ():
                 _check_type(name, each, kind, expected)
+
+    @property
+    def bound_roles(self) -> list[ClusterRole | Role]:
+        """Its roles, by namespace and name. A Role that names no namespace is in that of the operator."""
+        placed = [*map(copy.deepcopy, self.roles)]
+        for role in placed:
+            if isinstance(role, Role) and not role.metadata.namespace:
+                role.metadata.namespace = self.namespace
+        return sorted(placed, key=lambda role: (role.metadata.namespace or "", role.metadata.name))
 
     @property
     def webhook_service(self) -> ObjectKey:
