@@ -20,6 +20,8 @@ def test_an_operator_is_deployed_to_a_namespace_named_after_it() -> None:
         ({"image": ""}, 'the image "": expected a name and a tag, such as "ferries:1.0"'),
         ({"image": "ferries :1"}, 'the image "ferries :1"'),
         ({"replicas": 0}, "replicas=0: expected at least 1"),
+        ({"grace": float("inf")}, "grace=inf: expected seconds, 0 or more"),
+        ({"grace": "30s"}, "Operator(grace=...): found str, expected a number"),
         ({"image": None}, "Operator(image=...): found NoneType, expected a text"),
         ({"replicas": "3"}, "Operator(replicas=...): found str, expected a number"),
         ({"arguments": "--zone=eu"}, 'Operator(arguments=...): found str, expected a list of texts, such as ["--zone'),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections.abc import Sequence
 from typing import Final, TypeAlias, TypeVar
@@ -41,6 +42,7 @@ _FIELDS: Final[dict[str, tuple[_Types, str]]] = {
     "image": (str, "a text"),
     "namespace": (str, "a text"),
     "replicas": (int, "a number"),
+    "grace": ((int, float), "a number"),
 }
 _LISTS: Final[dict[str, tuple[_Types, str]]] = {
     "kinds": (type, "a list of classes"),
@@ -120,6 +122,8 @@ class Operator(Struct, frozen=True, kw_only=True):
             )
         if self.replicas < 1:
             raise ManifestError(f"the operator {self.name} has replicas={self.replicas}: expected at least 1")
+        if not 0 <= self.grace < math.inf:
+            raise ManifestError(f"the operator {self.name} has grace={self.grace}: expected seconds, 0 or more")
 
     def _check_types(self) -> None:
         for name, (kind, expected) in _FIELDS.items():
