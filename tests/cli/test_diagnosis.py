@@ -60,6 +60,11 @@ def container(state: JSONValue, last: JSONValue = None) -> JSONValue:
             {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]},
             ["not scheduled: 0/3 nodes are available"],
         ),
+        # Whoever can have a pod log something must not write on the terminal of whoever deploys it.
+        (
+            container({"waiting": {"reason": "Error", "message": "a\x1b[2K\rb\nc"}}),
+            ["Error: a [2K b c"],
+        ),
     ],
 )
 async def test_a_pod_that_is_not_ready_says_why(status: JSONValue, said: list[str]) -> None:

@@ -63,6 +63,11 @@ def test_a_module_without_a_package_is_run_itself(tmp_path: Path) -> None:
             '"./ferryman/program.py" does not name a setup function: expected PACKAGE:SETUP, such as '
             "ferryman.program:setup",
         ),
+        # An error may have what others have written, such as pods: no terminal must take it for a command.
+        (
+            "ferry\x1b[2Kman:",
+            '"ferry [2Kman:" does not name a setup function: expected PACKAGE:SETUP, such as podmanager:setup',
+        ),
         ("ferryman:", '"ferryman:" does not name a setup function: expected PACKAGE:SETUP, such as ferryman:setup'),
         (
             "ferryman.program:FerrySpec",

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from kubewright.api.errors import KubernetesError
+from kubewright.cli.printable import printable
 from kubewright.cli.suggestion import did_you_mean
 from kubewright.cli.termination import Terminated, terminable
 from kubewright.controlplane.errors import ControlPlaneError
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except (ControlPlaneError, KubernetesError, OSError) as error:
-        sys.exit("\n".join([f"kubewright: {error}", *getattr(error, "__notes__", ())]))
+        sys.exit(printable("\n".join([f"kubewright: {error}", *getattr(error, "__notes__", ())])))
     except Terminated:
         sys.exit(128 + signal.SIGTERM)
     except KeyboardInterrupt:

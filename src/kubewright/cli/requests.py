@@ -22,6 +22,7 @@ from kubewright.cli.cluster.target import (
     add_consent_argument,
     cluster_of,
 )
+from kubewright.cli.printable import printable_line
 from kubewright.cli.request_kinds import PHASES, request_kinds
 from kubewright.cli.request_objects import RequestFilter, RequestObject, request_of, requests_of
 from kubewright.client import Client
@@ -187,15 +188,10 @@ def _print_table(found: Iterable[RequestObject]) -> None:
 
 def _cells(request: RequestObject) -> tuple[str, ...]:
     obj, status = request.obj, request.status
-    user, message = _line(request.user), _line(status.message)
+    user, message = printable_line(request.user), printable_line(status.message)
     shown = message if len(message) <= _MAX_MESSAGE else f"{message[: _MAX_MESSAGE - 1]}…"
     cells = (obj.kind, obj.metadata.namespace, obj.metadata.name, user, status.phase, request.age, shown)
     return tuple(cell or "-" for cell in cells[:-1]) + cells[-1:]
-
-
-def _line(text: str) -> str:
-    """What others have written, as one line that no terminal takes for a command."""
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
 # Show
@@ -213,7 +209,7 @@ def _show(options: argparse.Namespace) -> None:
     print(f"{obj.kind} {obj.key}: {request.status.phase}, {request.age} ago")
     print(to_yaml({part: obj[part] for part in ("spec", "status") if part in obj.content}), end="")
     for event in events:
-        print(_line(f"event: {event.type} {event.reason}: {event.message}"))
+        print(printable_line(f"event: {event.type} {event.reason}: {event.message}"))
 
 
 async def _shown(options: argparse.Namespace, kind: str, name: str) -> tuple[RequestObject, list[Event]]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.core.v1 import ContainerStatus, Event, Pod
+from kubewright.cli.printable import printable_line
 from kubewright.client import Client
 
 _MAX_EVENTS: Final = 5
@@ -19,7 +20,7 @@ async def pods_of(client: Client, deployment: Deployment) -> AsyncIterator[str]:
     for pod in await client.list(Pod, namespace=deployment.metadata.namespace, labels=selector):
         if pod.metadata.deletion_timestamp is None:
             for line in _problems(pod):
-                yield f"pod {pod.metadata.name}: {line}"
+                yield printable_line(f"pod {pod.metadata.name}: {line}")
 
 
 def _problems(pod: Pod) -> Iterator[str]:
@@ -50,6 +51,9 @@ async def events_of(client: Client, deployment: Deployment) -> AsyncIterator[str
     warnings = await client.list(Event, namespace=namespace, fields={"type": "Warning"})
     about = [each for each in warnings if f"{each.involved_object.name}-".startswith(f"{name}-")]
     about.sort(key=lambda each: str(each.last_timestamp or each.event_time or each.metadata.creation_timestamp))
-    lines = (f"event: {each.involved_object.kind} {each.involved_object.name}: {each.message}" for each in about)
+    lines = (
+        printable_line(f"event: {each.involved_object.kind} {each.involved_object.name}: {each.message}")
+        for each in about
+    )
     for line in [*dict.fromkeys(lines)][-_MAX_EVENTS:]:
         yield line

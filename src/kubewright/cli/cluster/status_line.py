@@ -8,6 +8,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from kubewright.cli.printable import printable_line
+
 _CLEAR = "\r\x1b[K"
 
 
@@ -34,13 +36,14 @@ class StatusLine:
 
     def doing(self, status: str) -> None:
         """Show what is being done, on a terminal only: it is over in a moment."""
-        self.status = status
+        self.status = status = printable_line(status)
         if self._is_terminal:
             line = f"{time.monotonic() - self._began:.0f} s: {status}"
             self._write(f"{_CLEAR}{line[: shutil.get_terminal_size().columns - 1]}")
 
     def waiting(self, reason: str) -> None:
         """Show what is waited for."""
+        reason = printable_line(reason)
         self.doing(f"waiting: {reason}")
         if not self._is_terminal and reason != self.reason:
             self._write(f"waiting: {reason}\n")

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from kubewright.api.errors import KubernetesError
 from kubewright.cli.cluster.reachability import check_reachable
+from kubewright.cli.printable import printable_line
 from kubewright.client import Client, Config
 
 FIELD_MANAGER: Final = "kubewright-deploy"
@@ -80,7 +81,7 @@ class TargetCluster(Struct, frozen=True):
     def _warn(self, text: str) -> None:
         if text not in self.warnings:
             self.warnings.add(text)
-            print(f"warning: {text}", file=sys.stderr)
+            print(printable_line(f"warning: {text}"), file=sys.stderr)
 
     def consent(self, *, yes: bool) -> None:
         """Return if the cluster is local, `--yes` was given, or the user agrees. Raises `Refused`."""
