@@ -151,6 +151,20 @@ def test_files_of_others_are_not_overwritten(project: Path) -> None:
     assert role.read_text().startswith(MARK)
 
 
+def test_manifests_of_another_operator_are_not_replaced(project: Path) -> None:
+    generate(project)
+    before = contents(project)
+    assert generate(project, "--name=charon") == (
+        1,
+        "",
+        "kubewright: the manifests in . are of the operator ferryman: name another directory for those of charon with "
+        "--output DIR, or replace them with --force\n",
+    )
+    assert contents(project) == before
+    assert generate(project, "--name=charon", "--force").code == 0
+    assert "name: charon\n" in (project / "config/manager/manager.yaml").read_text()
+
+
 def test_a_dockerfile_of_the_user_is_kept(project: Path) -> None:
     (project / "Dockerfile").write_text("FROM scratch\n")
     done = generate(project)

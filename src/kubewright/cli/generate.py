@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubewright.cli.arguments import command_parser, directory
-from kubewright.cli.generated_files import DOCKERFILE, compared, write
+from kubewright.cli.generated_files import DOCKERFILE, compared, operator_of, write
 from kubewright.cli.named_operator import add_image_argument, add_operator_arguments, named_operator
 from kubewright.deployment import dockerfile_of, files_of
+from kubewright.manifest.errors import ManifestError
 
 if TYPE_CHECKING:
     from kubewright.cli.arguments import Commands
@@ -43,7 +44,7 @@ def add_command(commands: Commands) -> None:
         help="write nothing: show what differs in meaning from what would be written, and exit with 1 if anything does",
     )
     parser.add_argument(
-        "--force", action="store_true", help="overwrite files in config/ and dist/ that this command has not written"
+        "--force", action="store_true", help="overwrite files in config/ and dist/ that are not of this operator"
     )
     parser.set_defaults(run=_run)
 
@@ -65,6 +66,12 @@ def _run(options: argparse.Namespace) -> None:
             count = f"{len(different)} file{'s' if len(different) > 1 else ''}"
             sys.exit(f"kubewright: not up to date: {count} in {options.output}; run the same without --check")
         return
+    former = operator_of(options.output)
+    if former and former != named.operator.name and not options.force:
+        raise ManifestError(
+            f"the manifests in {options.output} are of the operator {former}: name another directory for those of "
+            f"{named.operator.name} with --output DIR, or replace them with --force"
+        )
     write(options.output, files, force=options.force)
     for each in files:
         print(f"{each.outcome:<9}  {each.path}")
