@@ -28,8 +28,12 @@ class ErrandSpec(Model):
     user: str = ""
 
 
+class ErrandStatus(RequestStatus):
+    progress: int = 0
+
+
 @resource("patterns.kubewright.test/v1")
-class Errand(Resource[ErrandSpec, RequestStatus]):
+class Errand(Resource[ErrandSpec, ErrandStatus]):
     """Something to be done once."""
 
 

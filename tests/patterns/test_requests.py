@@ -156,7 +156,9 @@ async def test_item_88_a_foreign_update_between_acting_and_writing_does_not_lose
     async def interrupted(request: Errand) -> str:
         there = await admin.get(request)
         there.metadata.labels["foreign"] = "yes"
-        await admin.patch(there)
+        there = await admin.patch(there)
+        there.status.progress = 7
+        await admin.status.patch(there)
         return "done"
 
     reconciler.acting = interrupted
@@ -164,6 +166,7 @@ async def test_item_88_a_foreign_update_between_acting_and_writing_does_not_lose
     await reconciler.reconcile(created.key)
     ended = await admin.get(created)
     assert (ended.status.phase, ended.metadata.labels) == ("Completed", {"foreign": "yes"})
+    assert ended.status.progress == 7, "neither is what others report in the status"
 
 
 async def test_an_end_that_another_process_has_written_stays(

@@ -23,13 +23,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from msgspec import Struct
 
 from kubewright.api import Object, now
 from kubewright.cache import CachedClient
 from kubewright.client.errors import Conflict, NotFound
+from kubewright.client.patch import Change, MergePatch, locked
 from kubewright.controller import Handler, Request, Result
 from kubewright.controller.context import current
 from kubewright.manager import Recorder
@@ -39,7 +40,7 @@ from kubewright.patterns.conditions import message_of
 from kubewright.patterns.kind_of import kind_of
 from kubewright.patterns.not_yet import NotYet
 from kubewright.patterns.request_outcome import is_temporary, outcome_of
-from kubewright.patterns.request_status import Phase, RequestStatus, status_of
+from kubewright.patterns.request_status import Phase, status_of
 from kubewright.patterns.request_turns import RequestTurns
 
 R = TypeVar("R", bound=Object)
@@ -295,21 +296,22 @@ class RequestReconciler(ABC, Generic[R]):
         return await self._retain(stored) if stored is not None else Result(requeue=True)
 
     async def _store(self, obj: R) -> R | None:
-        """Write the status, whatever was written besides it meanwhile.
+        """Write what is new in the status. What was written besides it meanwhile stays.
 
         None when another process has finished the request, or when its name is that of another one by now.
         """
-        while True:
+        patch, revision = Change.of(obj, names=("status",)).patch(), obj.metadata.resource_version
+        while patch:
             try:
-                return await self.client.status.patch(obj, lock=True)
+                return await self.client.status.patch(self.kind, obj.key, MergePatch(locked(patch, revision)))
             except Conflict as error:
                 if not error.is_optimistic_lock:
                     raise
             there = await self.client.get(obj, consistency="live")
             if there.metadata.uid != obj.metadata.uid or status_of(there).is_finished:
                 return None
-            cast(_Reporting, there).status = status_of(obj)
-            obj = there
+            revision = there.metadata.resource_version
+        return obj
 
     async def _retain(self, obj: R) -> Result | None:
         """Delete a finished request when its time has come."""
@@ -368,10 +370,6 @@ class RequestReconciler(ABC, Generic[R]):
         if claimed_at is not None:
             return round(asyncio.get_running_loop().time() - claimed_at, 3)
         return (now() - started).total_seconds() if started is not None else None
-
-
-class _Reporting(Protocol):
-    status: RequestStatus
 
 
 def _storable(message: str) -> str:
