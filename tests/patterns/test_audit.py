@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import resource
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,6 +112,33 @@ async def test_a_record_that_no_longer_fits_on_the_disk_leaves_no_half_of_itself
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     await audit.write(audited("third"), request)
     assert [msgspec.json.decode(line)["name"] for line in path.read_text().splitlines()] == ["first", "third"]
+
+
+def test_a_sink_that_does_not_answer_holds_up_no_request(caplog: pytest.LogCaptureFixture) -> None:
+    class Stuck:
+        async def write(self, record: AuditRecord, request: object) -> None:
+            if record.phase == "Completed":
+                raise asyncio.CancelledError  # of what it waits for
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with ControlPlane.embedded(definitions=[Errand], controllers=[]) as plane, plane.client() as admin:
+            created = await admin.create(errand())
+            events = RecordedEvents()
+            await ErrandReconciler(Manager(admin).client, events, Stuck()).reconcile(created.key)
+            assert (await admin.get(created)).status.phase == "Completed"
+            assert events.reasons == ["Completed"]
+
+    run_virtual(main)
+    assert [f'"phase":"{phase}"' in caplog.text for phase in ("Processing", "Completed")] == [True, True]
+
+
+async def test_a_pipe_without_a_reader_is_an_error(tmp_path: Path) -> None:
+    """To open it would stop the whole process until somebody does."""
+    pipe = tmp_path / "audit"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="No such device or address"):
+        await FileAudit(pipe).write(audited("lost"), errand())
 
 
 async def test_the_error_of_a_full_disk_names_the_file() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import timedelta
 from itertools import pairwise
 
@@ -373,6 +374,35 @@ def test_a_wait_is_as_long_as_it_says() -> None:
     run_virtual(main)
 
 
+def test_what_is_cancelled_inside_of_an_act_is_an_error_like_any_other() -> None:
+    async def main() -> None:
+        cancelled = asyncio.CancelledError()
+        async with world(failing(*[cancelled] * 99)) as it:  # type: ignore[arg-type]  # as of a task that was awaited
+            await it.admin.create(errand())
+            ended = await it.admin.wait_for(Errand, "one", Field("status.phase").equals("Failed"), timeout=610)
+            assert ended is not None
+            assert ended.status.message == "expired after 600 s: something that it waited for was cancelled"
+            assert ended.status.attempts > 1
+
+    run_virtual(main)
+
+
+def test_a_request_that_cannot_be_described_is_carried_out_and_recorded(caplog: pytest.LogCaptureFixture) -> None:
+    class Careless(ErrandReconciler):
+        def describe(self, request: Errand) -> Mapping[str, str]:
+            return None if request.metadata.name == "one" else {"action": ["Fetch"]}  # type: ignore[return-value,dict-item]
+
+    async def main() -> None:
+        async with world(made=Careless) as it:
+            for name in ("one", "two"):
+                await it.admin.create(errand(name))
+                await it.admin.wait_for(Errand, name, Field("status.phase").equals("Completed"), timeout=60)
+            assert [record.action for record in it.records.records] == [{}, {}, *[{"action": "['Fetch']"}] * 2]
+
+    run_virtual(main)
+    assert "what default/one requests could not be described" in caplog.text
+
+
 def test_another_exception_is_retried_with_back_off_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with world(failing(KeyError("bug"))) as it:
@@ -487,13 +517,20 @@ def test_item_80_there_is_one_event_for_the_end_of_a_request() -> None:
 
 
 def test_item_76_a_request_that_was_being_acted_upon_when_the_process_ended_is_acted_upon_again() -> None:
+    async def hang(request: Errand) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
     async def main() -> None:
         async with ControlPlane.embedded(definitions=[Errand], controllers=[]) as plane, plane.client() as admin:
             created = await admin.create(errand())
             first = ErrandReconciler(Manager(admin).client, RecordedEvents(), Records())
-            first.acting = failing(asyncio.CancelledError())  # type: ignore[arg-type]  # what ends a process raises
+            first.acting = hang
+            process = asyncio.create_task(first.reconcile(created.key))
+            await asyncio.sleep(1)
+            process.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await first.reconcile(created.key)
+                await process
             assert (await admin.get(created)).status.phase == "Processing"
             records = Records()
             second = ErrandReconciler(Manager(admin).client, RecordedEvents(), records)

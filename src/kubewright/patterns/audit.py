@@ -2,8 +2,8 @@
 
     OperationReconciler(client, events, audit=FileAudit("/var/log/operations.jsonl"))
 
-A sink is anything with `async def write(self, record, request)`. One that fails is logged, and changes nothing for the
-request.
+A sink is anything with `async def write(self, record, request)`. One that fails, or takes more than 30 seconds, is
+logged with the record, and changes nothing for the request.
 """
 
 from __future__ import annotations
@@ -80,8 +80,9 @@ class FileAudit:
 
     async def write(self, record: AuditRecord, request: Object) -> None:
         """See `AuditSink`."""
-        # Opened for each record: log rotation may move the file away at any time.
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+        # Opened for each record: log rotation may move the file away at any time. A pipe without a reader is an error:
+        # to wait for its reader would stop the whole process.
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o640)
         try:
             self._append(descriptor, record.json() + b"\n")
         except OSError as error:

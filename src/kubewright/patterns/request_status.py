@@ -20,6 +20,9 @@ ONLY_FORWARD: Final = Rule(
 )
 
 
+_MAX_MESSAGE = 32768  # as that of a condition
+
+
 class RequestStatus(Model, rules=[ONLY_FORWARD]):
     """The status of a request. Derive from it to report more.
 
@@ -46,3 +49,9 @@ def status_of(obj: Object) -> RequestStatus:
     if not isinstance(status, RequestStatus):
         raise TypeError(f"{obj.kind} is no request: its status must derive from RequestStatus")
     return status
+
+
+def storable(message: str) -> str:
+    """What a status can hold, of whatever length and origin: a request would not end that cannot say how."""
+    message = str(message).encode(errors="replace").decode()
+    return message if len(message) <= _MAX_MESSAGE else f"{message[: _MAX_MESSAGE - 3]}..."

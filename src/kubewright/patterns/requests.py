@@ -32,6 +32,7 @@ from kubewright.cache import CachedClient
 from kubewright.client.errors import Conflict, NotFound
 from kubewright.client.patch import Change, MergePatch, locked
 from kubewright.controller import Handler, Request, Result
+from kubewright.controller.cancelled import outcome
 from kubewright.controller.context import current
 from kubewright.manager import Recorder
 from kubewright.manager.permissions import Permission
@@ -40,7 +41,7 @@ from kubewright.patterns.conditions import message_of
 from kubewright.patterns.kind_of import kind_of
 from kubewright.patterns.not_yet import NotYet
 from kubewright.patterns.request_outcome import is_temporary, outcome_of
-from kubewright.patterns.request_status import Phase, status_of
+from kubewright.patterns.request_status import Phase, status_of, storable
 from kubewright.patterns.request_turns import RequestTurns
 
 R = TypeVar("R", bound=Object)
@@ -48,7 +49,8 @@ R = TypeVar("R", bound=Object)
 _QUICK_ATTEMPTS = 12
 """So many attempts that end with an unexpected exception have the back-off of the queue: the last of it is 20 s."""
 
-_MAX_MESSAGE = 32768  # as that of a condition
+_AUDIT_TIMEOUT = 30.0
+"""Seconds after which a record could not be written: the request does not wait for a sink that does not answer."""
 
 _log = logging.getLogger(__name__)
 
@@ -203,13 +205,13 @@ class RequestReconciler(ABC, Generic[R]):
         deadline = asyncio.timeout(self._remaining(obj))
         try:
             async with deadline:
-                message = await self.act(obj)
+                message = await outcome(self.act(obj))
         except Exception as error:
-            outcome = "expired" if deadline.expired() else outcome_of(error)
-            _observe(action, outcome, time() - began)
-            if outcome == "expired":
+            end = "expired" if deadline.expired() else outcome_of(error)
+            _observe(action, end, time() - began)
+            if end == "expired":
                 return await self._expire(obj)
-            if outcome == "failed":
+            if end == "failed":
                 return await self._finish(obj, "Failed", message_of(error))
             return await self._put_off(obj, progress, error)
         _observe(action, "completed", time() - began)
@@ -242,7 +244,7 @@ class RequestReconciler(ABC, Generic[R]):
     async def _put_off(self, obj: R, progress: _Progress, error: Exception) -> Result:
         """Report why the request is not finished yet, and act upon it again later."""
         status = status_of(obj)
-        status.message = _storable(message_of(error))
+        status.message = storable(message_of(error))
         progress.is_waiting = isinstance(error, NotYet)
         with suppress(NotFound):
             await self._store(obj)
@@ -273,7 +275,7 @@ class RequestReconciler(ABC, Generic[R]):
 
     async def _finish(self, obj: R, phase: Phase, message: str) -> Result | None:
         """Report the end of a request and store it, in this order: what was done is known whatever happens then."""
-        end = _End(phase, _storable(message), now())
+        end = _End(phase, storable(message), now())
         self._progress_of(obj).end = end
         await self._record(obj, status_of(obj).phase, end)
         if phase == "Completed":
@@ -331,9 +333,9 @@ class RequestReconciler(ABC, Generic[R]):
 
     # Audit
 
-    def _described(self, obj: R) -> Mapping[str, str]:
+    def _described(self, obj: R) -> dict[str, str]:
         try:
-            return self.describe(obj)
+            return {str(name): str(value) for name, value in self.describe(obj).items()}
         except Exception:
             _log.exception("what %s requests could not be described", obj.key)
             return {}
@@ -349,7 +351,7 @@ class RequestReconciler(ABC, Generic[R]):
             uid=metadata.uid,
             generation=metadata.generation,
             creator=metadata.annotations.get(self.creator_annotation, ""),
-            action=dict(self._described(obj)),
+            action=self._described(obj),
             before=before,
             phase=end.phase if end is not None else status.phase,
             attempt=status.attempts,
@@ -358,11 +360,13 @@ class RequestReconciler(ABC, Generic[R]):
             controller=self._identity,
         )
         try:
-            await self._audit.write(record, obj)
+            async with asyncio.timeout(_AUDIT_TIMEOUT):
+                await outcome(self._audit.write(record, obj))
         except Exception as error:
             # The log has it then. A traceback is for bugs, not for full disks.
+            is_bug = not isinstance(error, OSError)
             unwritten = "the audit record of %s could not be written (%s): %s"
-            _log.error(unwritten, obj.key, error, record.json().decode(), exc_info=not isinstance(error, OSError))
+            _log.error(unwritten, obj.key, message_of(error), record.json().decode(), exc_info=is_bug)
 
     def _duration(self, obj: R) -> float | None:
         """Seconds since the request was claimed; whole ones, where another process has done it."""
@@ -370,12 +374,6 @@ class RequestReconciler(ABC, Generic[R]):
         if claimed_at is not None:
             return round(asyncio.get_running_loop().time() - claimed_at, 3)
         return (now() - started).total_seconds() if started is not None else None
-
-
-def _storable(message: str) -> str:
-    """What a status can hold, of whatever length and origin: a request would not end that cannot say how."""
-    message = str(message).encode(errors="replace").decode()
-    return message if len(message) <= _MAX_MESSAGE else f"{message[: _MAX_MESSAGE - 3]}..."
 
 
 def _since(time: datetime | None) -> timedelta:
