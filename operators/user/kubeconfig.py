@@ -75,7 +75,8 @@ def _is_obsolete(user: User, secret: Secret) -> bool:
     """Whether the tokens that were in the Secret are to be refused from now on. Raises `NotYet`."""
     if not is_of_predecessor(user, secret):
         check_usable(user, secret, may_adopt=True)
-    if not is_of(user, secret) or secret.immutable:
+    # Into one of another type a controller may put a token of its own, which does not expire.
+    if not is_of(user, secret) or secret.immutable or secret.type not in ("", "Opaque"):
         return True
     credential = _credential_in(secret)
     if credential is None:
@@ -163,7 +164,7 @@ def _credential_in(secret: Secret) -> Credential | None:
         text = base64.b64decode(secret.data.get(KEY, "")).decode()
     except ValueError:
         return None
-    return credential if credential.hash == _hash(text) else None
+    return credential if secret.data.keys() == {KEY} and credential.hash == _hash(text) else None
 
 
 def _due_rotation(user: User) -> datetime | None:

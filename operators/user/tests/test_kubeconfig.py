@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from operators.user import Options, User, UserSpec
 from operators.user.kubeconfig import KEY, Credential, life_of, public_config
-from operators.user.names import CREDENTIAL, SYSTEM_NAMESPACE, kubeconfig_of
+from operators.user.names import CREDENTIAL, OWNER, SYSTEM_NAMESPACE, kubeconfig_of
 from operators.user.tests.deploying import Site, is_accepted, operating, site, vacant
 from operators.user.types import DEFAULT_EXPIRATION
 
@@ -188,6 +188,7 @@ async def test_a_kubeconfig_that_another_client_has_changed_is_replaced() -> Non
         {"data": {KEY: base64.b64encode(b"apiVersion: v1").decode()}},
         {"data": None},
         {"data": {KEY: None, "other": "eA=="}},
+        {"data": {"other": "eA=="}},
         {"metadata": {"annotations": {CREDENTIAL: None}}},
         {"metadata": {"annotations": {CREDENTIAL: "{"}}},
         {"metadata": {"ownerReferences": None}},
@@ -255,6 +256,24 @@ async def test_a_secret_that_was_not_filled_when_the_process_ended_is_filled() -
             assert not (await restarted.secret()).data
             await restarted.active(user)
             assert await is_accepted(await restarted.kubeconfig())
+
+
+@virtual
+async def test_a_secret_for_a_token_that_does_not_expire_is_replaced() -> None:
+    """Filled, it would have both tokens: that of the kubeconfig, and one by the controller of such Secrets."""
+    async with site() as here:
+        user = await here.create()
+        metadata = ObjectMeta(
+            name=kubeconfig_of("alice"), namespace=SYSTEM_NAMESPACE, owner_references=[user.as_owner()]
+        )
+        metadata.annotations["kubernetes.io/service-account.name"] = "alice"
+        metadata.labels[OWNER] = "alice"
+        await here.admin.delete(await here.secret())
+        await here.admin.create(Secret(metadata=metadata, type="kubernetes.io/service-account-token"))
+        await pass_(here)
+        secret = await here.secret()
+        assert (secret.type, [*secret.data]) == ("Opaque", [KEY])
+        assert await is_accepted(await here.kubeconfig())
 
 
 @virtual
