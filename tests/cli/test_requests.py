@@ -319,9 +319,30 @@ async def test_a_request_that_changes_meanwhile_is_kept(
     await admin.wait_for(Grant, "failed-long-ago", deleted, namespace=namespace, timeout=30)
     await grant(admin, namespace, "failed-long-ago", None)  # another one of that name
 
-    assert await _deleted(TargetCluster(Config.from_kubeconfig(kubeconfig)), found) == 0
+    assert await _deleted(TargetCluster(Config.from_kubeconfig(kubeconfig)), found) == (0, 0)
     assert f"kept Grant {namespace}/done-long-ago: it has changed meanwhile\n" in capsys.readouterr().err
     assert {"done-long-ago", "failed-long-ago"} <= await names(admin, namespace)
+
+
+async def test_a_request_that_may_not_be_deleted_keeps_no_other_one(
+    control_plane: ControlPlane, admin: Client, install: Install, namespace: str, tmp_path: Path
+) -> None:
+    await install(Grant)
+    await published(admin, "Grant")
+    await some_grants(admin, namespace)
+    may = (
+        Permission(Grant, "list", namespace=namespace),
+        Permission(Grant, "delete", name="failed-long-ago", namespace=namespace),
+    )
+    async with restricted_client(control_plane, may) as restricted:
+        own = tmp_path / "own"
+        own.write_text(restricted.config.to_kubeconfig())
+        done = await requests(str(own), "cleanup", f"grants.v1.{GROUP}", "-n", namespace, "--older-than", "24h")
+    assert (done.code, done.output.splitlines()[-1]) == (1, "1 deleted")
+    first, *_, last = done.errors.splitlines()
+    assert first.startswith(f"kept Grant {namespace}/done-long-ago: delete Grant {namespace}/done-long-ago: ")
+    assert last == "kubewright: 1 could not be deleted"
+    assert "failed-long-ago" not in await names(admin, namespace)
 
 
 @pytest.mark.parametrize(

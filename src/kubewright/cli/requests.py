@@ -26,7 +26,7 @@ from kubewright.cli.printable import printable_line
 from kubewright.cli.request_kinds import PHASES, request_kinds
 from kubewright.cli.request_objects import RequestFilter, RequestObject, request_of, requests_of
 from kubewright.client import Client
-from kubewright.client.errors import Conflict, Forbidden, NotFound
+from kubewright.client.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound
 from kubewright.manifest.yaml import to_yaml
 from kubewright.patterns.request_status import FINISHED
 
@@ -252,9 +252,11 @@ def _cleanup(options: argparse.Namespace) -> None:
         return
     if not cluster.is_in_cluster:
         cluster.consent(yes=options.yes)
-    deleted = asyncio.run(_deleted(cluster, found))
-    kept = len(found) - deleted
+    deleted, refused = asyncio.run(_deleted(cluster, found))
+    kept = len(found) - deleted - refused
     print(f"{deleted} deleted{f', {kept} kept, which have changed meanwhile' if kept else ''}")
+    if refused:
+        raise KubernetesError(f"{refused} could not be deleted")
 
 
 async def _ended(options: argparse.Namespace, cluster: TargetCluster) -> tuple[list[RequestObject], str]:
@@ -265,17 +267,21 @@ async def _ended(options: argparse.Namespace, cluster: TargetCluster) -> tuple[l
         return [each async for each in found if each.obj.metadata.deletion_timestamp is None], namespace
 
 
-async def _deleted(cluster: TargetCluster, found: Sequence[RequestObject]) -> int:
-    """How many were deleted. One that is not as it was shown is kept."""
-    deleted = 0
+async def _deleted(cluster: TargetCluster, found: Sequence[RequestObject]) -> tuple[int, int]:
+    """How many were deleted, and of how many the server refused it. One that is not as it was shown is kept."""
+    deleted = refused = 0
     async with cluster.client() as client:
         for request in found:
             metadata = request.obj.metadata
             try:
                 await client.delete(request.obj, uid=metadata.uid, resource_version=metadata.resource_version)
                 deleted += 1
-            except Conflict:
-                print(f"kept {request.obj.kind} {request.obj.key}: it has changed meanwhile", file=sys.stderr)
             except NotFound:
                 deleted += 1
-    return deleted
+            except Conflict:
+                print(f"kept {request.obj.kind} {request.obj.key}: it has changed meanwhile", file=sys.stderr)
+            except (BadRequest, Forbidden, Invalid) as error:
+                # An admission policy may hold just this one.
+                print(f"kept {request.obj.kind} {request.obj.key}: {error}", file=sys.stderr)
+                refused += 1
+    return deleted, refused
