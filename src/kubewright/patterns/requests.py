@@ -154,7 +154,7 @@ class RequestReconciler(ABC, Generic[R]):
 
         Raise `Permanent` to fail the request, and `NotYet` to be called again. Errors of the server that may pass are
         retried after `retry`, other ones fail the request, and so does `TerminalError`; any other exception is retried
-        with back-off. It is cancelled when the request expires.
+        with back-off, and after a dozen attempts like those. It is cancelled when the request expires.
         """
 
     def serialize_by(self, request: R, /) -> Hashable | None:
