@@ -22,7 +22,11 @@ def parse_duration(text: str) -> timedelta:
 
 def duration_text(value: timedelta) -> str:
     """The shortest text of a duration, in hours, minutes and seconds."""
-    hours, rest = divmod(value.total_seconds(), 3600)
-    minutes, rest = divmod(rest, 60)
-    parts = [f"{number:g}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number]
+    whole, rest = divmod(value, timedelta(seconds=1))
+    minutes, seconds = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    fraction = f".{rest.microseconds:06}".rstrip("0") if rest else ""
+    parts = [f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m")) if number]
+    if seconds or rest:
+        parts.append(f"{seconds}{fraction}s")
     return "".join(parts) or "0s"
