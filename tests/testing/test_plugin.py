@@ -22,6 +22,15 @@ def test_other(): pass
 
 
 @pytest.fixture
+def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Its runs do not rewrite assertions: pytest would rewrite all of kubewright, as a package that has a plugin, which
+    took most of their time where no bytecode is kept.
+    """
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--assert=plain")
+    return pytester
+
+
+@pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Four tests, two of which need a real control plane, where there is none."""
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
