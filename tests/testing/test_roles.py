@@ -100,6 +100,19 @@ def test_definitions_are_granted_by_name_however_many_there_are() -> None:
     ]
 
 
+def test_requests_that_no_permission_can_have_are_left_out() -> None:
+    """A server logs what it is asked for, whether or not there is such a thing."""
+    requests = [
+        AuditFileRequest("operator", verb, group, "cats", "", "", "tom", is_apply=False)
+        for verb, group in (("get", "foo"), ("list", "foo"), ("", "example.com"), ("get", "example.com"))
+    ]
+    used = recorded_permissions(requests, "operator")
+    assert used.permissions == [Permission("example.com/cats", "get")]
+    assert used.warnings == [
+        'requests to the API group "foo" are left out: those without a dot are Kubernetes\' own, and it is none'
+    ]
+
+
 async def test_what_was_refused_is_needed(embedded_control_plane: EmbeddedControlPlane) -> None:
     plane = embedded_control_plane
     async with restricted_client(plane, [Permission(Pod, "list")], user="operator") as client:

@@ -42,7 +42,7 @@ class Permission:
     def __init__(
         self, kind: type[Object] | str, *verbs: str, subresource: str = "", namespace: str = "", name: str = ""
     ) -> None:
-        wrong = [verb for verb in verbs if not re.fullmatch(_VERB, str(verb))]
+        wrong = [verb for verb in verbs if not is_verb(str(verb))]
         if not verbs or wrong:
             found = f"found {', '.join(map(repr, wrong))}" if wrong else "found none"
             raise ValueError(f'{_called(kind)} needs verbs such as "get", "list", "watch" or "create", or "*": {found}')
@@ -94,6 +94,16 @@ class Permission:
 
     def _parts(self) -> tuple[type[Object] | str, tuple[str, ...], str, str, str]:
         return self.kind, self.verbs, self.subresource, self.namespace, self.name
+
+
+def is_verb(verb: str) -> bool:
+    """Whether it is one, as rules have them."""
+    return re.fullmatch(_VERB, verb) is not None
+
+
+def can_have_kinds(group: str) -> bool:
+    """Whether kinds can be in an API group: those without a dot are Kubernetes' own."""
+    return "." in group or group in _PLAIN_GROUPS
 
 
 class ResourceName(Struct, frozen=True):
@@ -250,7 +260,7 @@ def _parse(kind: str) -> ResourceName:
     if len(parts) == 1:
         parts = ["", *parts]
     group = parts[0]
-    if len(parts) > 3 or not all(parts[1:]) or ("." not in group and group not in _PLAIN_GROUPS):
+    if len(parts) > 3 or not all(parts[1:]) or not can_have_kinds(group):
         hint = f'; for a subresource of the group without a name write "/{kind}"' if len(parts) == 2 else ""
         raise ValueError(
             f'"{kind}" does not name a resource: expected "pods", "apps/deployments" or "apps/deployments/scale"{hint}'

@@ -23,7 +23,14 @@ from msgspec import Struct
 from kubewright.api.rbac.v1 import Subject
 from kubewright.client import Client
 from kubewright.controlplane import ControlPlane
-from kubewright.manager.permissions import Permission, ResourceName, explain, missing_permissions
+from kubewright.manager.permissions import (
+    Permission,
+    ResourceName,
+    can_have_kinds,
+    explain,
+    is_verb,
+    missing_permissions,
+)
 from kubewright.manager.roles import RBAC, Grant, bindings_of, grants_of, roles_of
 from kubewright.testing.namespaces import unique_name
 from kubewright.testing.recording import recorded
@@ -136,11 +143,16 @@ def recorded_permissions(requests: Iterable[AuditedRequest], user: str) -> Recor
 
     `list` comes with every `watch`, which begins again with one; `create` with every apply, and `patch` with every
     event that is created. Names are kept of definitions and of configurations of webhooks, and of a Lease or a Secret
-    that was the only one.
+    that was the only one. What no permission can have, such as a request without a verb, is left out.
     """
     found: set[Grant] = set()
+    left_out: set[str] = set()
     for request in requests:
-        if request.user == user and request.resource and request.resource not in _FOR_ALL:
+        if request.user != user or not request.resource or request.resource in _FOR_ALL:
+            continue
+        if not can_have_kinds(request.group):
+            left_out.add(request.group)
+        elif is_verb(request.verb):
             resource = ResourceName(request.group, request.resource, request.subresource)
             is_named = (request.group, request.resource) in _NAMED | _NAMED_ALONE and request.verb != "create"
             name = request.name if is_named else ""
@@ -160,7 +172,11 @@ def recorded_permissions(requests: Iterable[AuditedRequest], user: str) -> Recor
         Permission(f"{group}/{resource}", *sorted(used), namespace=namespace, name=name)
         for (namespace, group, resource, name), used in sorted(verbs.items())
     ]
-    return RecordedPermissions(permissions, list(dict.fromkeys(_warnings(sorted(found)))))
+    warnings = [
+        f'requests to the API group "{group}" are left out: those without a dot are Kubernetes\' own, and it is none'
+        for group in sorted(left_out)
+    ]
+    return RecordedPermissions(permissions, [*dict.fromkeys(_warnings(sorted(found))), *warnings])
 
 
 def _verbs(request: AuditedRequest) -> Iterable[str]:
