@@ -83,6 +83,11 @@ def test_definitions_are_found_among_other_manifests_and_in_lists() -> None:
             GOOD.replace("{type: object}", "{type: object, properties: {spec: 5}}"),
             "crd.yaml, document 1: spec.versions[0].schema.openAPIV3Schema.properties.spec: expected a schema, found 5",
         ),
+        (
+            GOOD.replace("{type: object}", '{type: object, properties: {spec: {properties: {"a\\nb": {}}}}}'),
+            "crd.yaml, document 1: spec.versions[0].schema.openAPIV3Schema.properties.spec.properties: no field of a "
+            "Python type is called 'a\\nb', with '\\n'",
+        ),
     ],
 )
 def test_a_bad_file_is_an_error_that_names_the_document_and_the_field(text: str, message: str) -> None:

@@ -20,6 +20,7 @@ _SCOPES: Final = ("Namespaced", "Cluster")
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _KIND_NAME: Final = re.compile(r"[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?")
+_IN_NO_FIELD: Final = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')
 
 
 class Names(Struct, rename="camel"):
@@ -178,6 +179,8 @@ def _check_schema(schema: JSONValue, path: str) -> None:
         raise ManifestError(f"{path}.type: {type_!r} is none of {', '.join(_TYPES)}")
     properties = schema.get("properties")
     for name, value in properties.items() if isinstance(properties, dict) else ():
+        if found := _IN_NO_FIELD.search(name):
+            raise ManifestError(f"{path}.properties: no field of a Python type is called {name!r}, with {found[0]!r}")
         _check_schema(value, f"{path}.properties.{name}")
     for keyword in ("items", "additionalProperties"):
         if schema.get(keyword) not in (None, True, False):
