@@ -320,14 +320,15 @@ async def test_objects_that_no_replica_will_clean_up_after_are_a_warning(
     metadata = ObjectMeta(name="big", namespace="default", finalizers=[f"{project.group}/cleanup"])
     ferry = await admin.create(project.ferry(metadata))
     nobody = f"warning: no replica of {project.name} is ready in this cluster, and there are objects with finalizers"
-    # It takes the definitions only, and knows of nothing else.
+    configuration = f"ValidatingWebhookConfiguration {project.name}-webhook.{project.namespace}"
+    for verb in ("uninstall", "undeploy"):
+        assert (await run(verb, "--dry-run")).errors == (
+            f"{nobody} and the {configuration} has it asked before they are deleted: let it run, or delete the "
+            "ValidatingWebhookConfiguration first\n"
+        )
+    await admin.delete(ValidatingWebhookConfiguration, f"{project.name}-webhook.{project.namespace}")
     assert (await run("uninstall", "--dry-run")).errors == (
         f"{nobody}: they go when the operator has cleaned up after them\n"
-    )
-    configuration = f"ValidatingWebhookConfiguration {project.name}-webhook.{project.namespace}"
-    assert (await run("undeploy", "--dry-run")).errors == (
-        f"{nobody} and the {configuration} has it asked before they are deleted: let it run, or delete the "
-        "ValidatingWebhookConfiguration first\n"
     )
     await admin.patch(type(ferry), "big", MergePatch({"metadata": {"finalizers": []}}), namespace="default")
     assert (await run("uninstall", "--dry-run")).errors == ""

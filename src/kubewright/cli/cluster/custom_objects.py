@@ -18,6 +18,9 @@ from kubewright.cli.cluster.waiting import wait_until_none
 from kubewright.client import Client
 from kubewright.client.errors import NotFound
 
+CONFIGURATIONS: Final = (MutatingWebhookConfiguration, ValidatingWebhookConfiguration)
+"""The kinds that have webhooks called."""
+
 _MAX_SHOWN: Final = 3
 
 
@@ -74,7 +77,7 @@ async def _listed(client: Client, kind: type[Dynamic]) -> list[PartialObject]:
 
 def is_asked_before_deletions(obj: Object, groups: Collection[str]) -> bool:
     """Whether it has a webhook called that has to agree before objects of these groups are deleted."""
-    return isinstance(obj, MutatingWebhookConfiguration | ValidatingWebhookConfiguration) and any(
+    return isinstance(obj, CONFIGURATIONS) and any(
         not {"DELETE", "*"}.isdisjoint(rule.operations) and not {"*", *groups}.isdisjoint(rule.api_groups)
         for webhook in obj.webhooks
         if webhook.failure_policy != "Ignore"

@@ -21,6 +21,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object, resource_info
 from kubewright.cli.arguments import add_timeout_argument
 from kubewright.cli.cluster.custom_objects import (
+    CONFIGURATIONS,
     CustomObjects,
     check_none_is_new,
     custom_objects,
@@ -36,6 +37,7 @@ from kubewright.cli.cluster.progress import ChangeProgress, planned_on
 from kubewright.cli.cluster.target import Refused, TargetCluster, add_change_arguments, ask
 from kubewright.cli.termination import run_terminable
 from kubewright.client import Client
+from kubewright.client.errors import Forbidden
 from kubewright.deployment import Operator
 from kubewright.deployment.layout import position
 
@@ -159,7 +161,7 @@ async def _removal(client: Client, remains: Remains) -> _Removal:
             steps.append(PlannedChange(Verb.KEEP if reason else Verb.DELETE, each, reason))
         else:
             steps.append(PlannedChange(Verb.DELETE, each))
-    return _Removal(remains, steps, custom, await _warning(client, remains.operator, steps, custom))
+    return _Removal(remains, steps, custom, await _warning(client, remains.operator, custom))
 
 
 def _check_namespace(operator: Operator, found: Iterable[Object]) -> None:
@@ -202,15 +204,18 @@ def _last_first(found: Iterable[Object], made: Iterable[Object]) -> list[Object]
     return [*first, *(obj for obj in ordered if obj not in first and obj not in last), *made, *last]
 
 
-async def _warning(
-    client: Client, operator: Operator, steps: Iterable[PlannedChange], custom: Sequence[CustomObjects]
-) -> str:
+async def _warning(client: Client, operator: Operator, custom: Sequence[CustomObjects]) -> str:
     """What custom objects wait for in vain while no replica of the operator is there."""
-    holding = ["there are objects with finalizers"] if any(each.has_finalizers for each in custom) else []
     present = {resource_info(each.kind).gvk.group for each in custom if each.objects}
-    asking = [step.obj for step in steps if is_asked_before_deletions(step.obj, present)]
-    holding += [f"the {described(obj)} has it asked before they are deleted" for obj in asking]
-    if not holding or any(each.status.ready_replicas for each in await client.list(Deployment, labels=operator.labels)):
+    holding = ["there are objects with finalizers"] if any(each.has_finalizers for each in custom) else []
+    try:
+        configurations = [each async for each in labelled(client, operator, CONFIGURATIONS)] if present else []
+        asking = [each for each in configurations if is_asked_before_deletions(each, present)]
+        holding += [f"the {described(obj)} has it asked before they are deleted" for obj in asking]
+        deployments = await client.list(Deployment, labels=operator.labels) if holding else []
+    except Forbidden:
+        return ""  # who may delete definitions need not be permitted to read more than these
+    if not holding or any(each.status.ready_replicas for each in deployments):
         return ""
     fix = "they go when the operator has cleaned up after them"
     if asking:
