@@ -25,7 +25,10 @@ _PROBLEMS: Final = {
     "trailing \\": "trailing backslash at end of expression",
 }
 _TOO_LARGE: Final = "pattern too large"
-_ESCAPE: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|[()]", re.DOTALL)
+_TOKEN: Final = re.compile(
+    r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]|\(\?P?<(?P<name>[^>]*)>|[()]", re.DOTALL
+)
+_GROUP_NAME: Final = re.compile("[A-Za-z0-9_]+")
 _DEEPEST: Final = 1000
 
 
@@ -75,12 +78,14 @@ def go_pattern(pattern: str) -> GoPattern:
 
 
 def _check(pattern: str) -> None:
-    """What RE2 takes and Go does not: single bytes, and groups within groups without end."""
+    """What RE2 takes and Go does not: single bytes, names in other letters, and groups within groups without end."""
     depth = 0
-    for found in _ESCAPE.finditer(pattern):
+    for found in _TOKEN.finditer(pattern):
         if found[0] == "\\C":
             raise InvalidPattern("invalid escape sequence", "\\C")
-        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if found["name"] is not None and not _GROUP_NAME.fullmatch(found["name"]):
+            raise InvalidPattern("invalid named capture", found[0])
+        depth += {"(": 1, ")": -1}.get(found[0][0], 0)
         if depth > _DEEPEST:
             raise InvalidPattern("expression nests too deeply", pattern)
 
