@@ -346,6 +346,8 @@ async def next_change(events: AsyncIterator[WatchEvent[Dynamic]]) -> WatchEvent[
 async def test_a_change_of_the_definition_takes_effect(converter: Converter) -> None:
     kind, ask = converter.kind, converter.ask
     await kind.create("a", spec={"replicas": 1})
+    await kind.create("b", spec={"replicas": 1}, metadata={"finalizers": ["example.com/kept"]})
+    await kind.create("c", spec={"replicas": 1})
     switched = await kind.change(served_version("v1", storage=False), served_version(BETA, storage=True))
     assert at(switched.body, "status", "storedVersions") == ["v1", BETA]
     # What is stored in the former version is converted, and stored in the new one with the next write.
@@ -366,8 +368,16 @@ async def test_a_change_of_the_definition_takes_effect(converter: Converter) -> 
     with converter.failing():
         read = await ask("GET", kind.path("a", version=BETA))
         failed = await ask("GET", kind.path("a"))
+        held = [await ask("DELETE", kind.path(name)) for name in ("b", "c")]
     assert read.body["spec"] == {"size": 1, "mode": "of-replicas"}
     assert failed.refusal == (500, "", f"conversion webhook for {kind.group}/{BETA}, Kind=Thing failed: no way")
+    # What goes is compared in the form that it would be stored in now.
+    former = (500, "", f"conversion webhook for {kind.group}/v1, Kind=Thing failed: no way")
+    assert [answer.refusal for answer in held] == [former, former]
+    assert text((await ask("DELETE", kind.path("b"))).body, "metadata", "deletionTimestamp")
+    with converter.failing():
+        marked = await ask("GET", kind.path("b", version=BETA))
+    assert marked.body["spec"] == {"size": 1, "mode": "of-replicas"}
     none: JSONObject = {"spec": {"conversion": {"strategy": "None", "webhook": None}}}
     assert (await ask("PATCH", f"{DEFINITIONS}/{kind.name}", none, MERGE)).code == 200
     bare: JSONObject = {"mode": "of-replicas"}

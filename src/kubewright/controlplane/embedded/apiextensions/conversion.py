@@ -283,18 +283,23 @@ class ConvertingStore(SeenStore):
         return self._written(self._store.create(key, stored), shown)
 
     def update(self, key: str, value: JSONObject, *, expected: int) -> StoredObject:
-        """See `Store`. A change of nothing but the bookkeeping in the metadata needs no webhook."""
+        """See `Store`. In the version that is stored already, changed bookkeeping in the metadata needs no webhook."""
         if not key.startswith(self._version.prefix):
             return self._store.update(key, value, expected=expected)
         current = self.get(key) if self._is_fresh else None
-        if current is not None and _same_content(value, current.value):
+        if current is not None and current.form == self._version.storage and _same_content(value, current.value):
             entry = self._store.update(key, self._marked(key, value), expected=expected)
             return self._written(entry, value)
         stored, shown = self._stored(value)
         return self._written(self._store.update(key, stored, expected=expected), shown)
 
     def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> StoredObject:
-        """See `Store`."""
+        """See `Store`. What is stored in a former version is converted for it, as the real server compares objects in
+        the form that it would store them in.
+        """
+        current = self.get(key) if key.startswith(self._version.prefix) else None
+        if current is not None and current.form != self._version.storage:
+            self._stored(current.value)
         last = final if final is None else self._marked(key, final)
         return self._store.delete(key, expected=expected, final=last)
 
