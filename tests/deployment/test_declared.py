@@ -202,6 +202,25 @@ async def test_a_setup_that_needs_a_server_is_refused() -> None:
         await with_setup(PLAIN, setup)
 
 
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("--health-address=:9000", ":8081"),
+        ("--metrics-address=127.0.0.1:8443", ":8443"),
+        ("--webhook-address=:10250", ":9443"),
+        ("--webhook-service=other", "harbour/it-webhook"),
+    ],
+)
+async def test_a_program_does_not_serve_where_nothing_that_is_deployed_looks_for_it(
+    argument: str, expected: str
+) -> None:
+    """Its probes would fail for ever, or its NetworkPolicy close the port."""
+    found = f"the operator it cannot be used: {argument}: what is deployed with it expects {expected}$"
+    with pytest.raises(ManifestError, match=found):
+        await with_setup(replace(PLAIN, arguments=[argument]), chaospod.setup)
+    await with_setup(replace(PLAIN, arguments=["--metrics-address=0"]), chaospod.setup)
+
+
 async def test_an_operator_starts_with_nothing_but_what_is_deployed(
     embedded_control_plane: EmbeddedControlPlane, running: Running
 ) -> None:
@@ -211,16 +230,16 @@ async def test_an_operator_starts_with_nothing_but_what_is_deployed(
         podmanager.setup(manager)
         chaospod.setup(manager)
 
-    addresses = [f"--{name}-address=127.0.0.1:0" for name in ("health", "metrics", "webhook")]
-    operator = await with_setup(replace(PLAIN, arguments=addresses), setup)
+    operator = await with_setup(PLAIN, setup)
     async with embedded_control_plane.client() as admin:
         for obj in objects_of(operator):
             await admin.apply(obj, force=True)
         account = embedded_control_plane.add_user("system:serviceaccount:harbour:it", ["system:serviceaccounts"])
         arguments = deployment(operator).spec.template.spec.containers[0].args
-        # Without a pod, it does not know its namespace.
+        # Without a pod, it does not know its namespace, and shares the ports of this machine.
         here = ["--lease-namespace=harbour", "--webhook-service=harbour/it-webhook"]
-        flags, _ = parse_flags("it", None, [*arguments, *here])
+        addresses = [f"--{name}-address=127.0.0.1:0" for name in ("health", "metrics", "webhook")]
+        flags, _ = parse_flags("it", None, [*arguments, *here, *addresses])
         async with embedded_control_plane.client(account) as client:
             manager = manager_of(client, "it", flags, (), Manager)
             setup(manager)

@@ -22,7 +22,7 @@ from kubewright.api.dynamic import Dynamic
 from kubewright.api.resources import Object, resource_info
 from kubewright.client import Client
 from kubewright.controller.watched import Watched
-from kubewright.deployment.operator import Operator
+from kubewright.deployment.operator import HEALTH_PORT, METRICS_PORT, WEBHOOK_PORT, Operator
 from kubewright.deployment.workload import arguments
 from kubewright.manager import Manager, Permission
 from kubewright.manager.flags import Flags, parse_flags
@@ -92,13 +92,31 @@ def _flags(operator: Operator, options: type[Struct] | None) -> tuple[Flags, lis
     written = io.StringIO()
     try:
         with redirect_stderr(written):
-            return parse_flags(operator.name, options, given, _environment(operator))
+            flags, values = parse_flags(operator.name, options, given, _environment(operator))
     except SystemExit:
         reason = written.getvalue().strip().rpartition("\n")[2]
         ignored = _ignored(operator, options)
         raise ManifestError(
             f"the arguments of the operator {operator.name} cannot be used: {reason}{f'; {ignored}' if ignored else ''}"
         ) from None
+    _check_reachable(operator, flags)
+    return flags, values
+
+
+def _check_reachable(operator: Operator, flags: Flags) -> None:
+    """Raise `ManifestError` if the program would serve where no probe, Service or NetworkPolicy looks for it."""
+    service = operator.webhook_service
+    for flag, found, deployed in (
+        ("--health-address", flags.health_address, [f":{HEALTH_PORT}"]),
+        ("--metrics-address", flags.metrics_address, [f":{METRICS_PORT}", "0"]),
+        ("--webhook-address", flags.webhook_address, [f":{WEBHOOK_PORT}"]),
+        ("--webhook-service", flags.webhook_service, [str(service), service.name]),
+    ):
+        if found not in deployed:
+            raise ManifestError(
+                f"the arguments of the operator {operator.name} cannot be used: {flag}={found}: what is deployed with "
+                f"it expects {deployed[0]}"
+            )
 
 
 def _environment(operator: Operator) -> dict[str, str]:
