@@ -137,6 +137,13 @@ async def test_what_an_operator_no_longer_has_goes_and_what_others_have_is_kept(
         assert await admin.find(ClusterRole, f"{project.name}-ferry-{role}") is None
     kept = "this operator no longer has it; delete it when its objects are not needed"
     assert f"  keep       CustomResourceDefinition {project.definition}: {kept}\n" in raft.output
+    webhook = {"clientConfig": {"url": "https://127.0.0.1:1"}, "conversionReviewVersions": ["v1"]}
+    converted = MergePatch({"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}})
+    await admin.patch(CustomResourceDefinition, project.definition, converted)
+    again = await run("deploy", "--image", "ferry:1", "--dry-run")
+    fails = "and no longer converts it: requests that need another version than v1 fail"
+    kept = f"this operator no longer has it, {fails}; delete it when its objects are not needed"
+    assert f"  keep       CustomResourceDefinition {project.definition}: {kept}\n" in again.output
 
     # A kind whose names are refused has no objects, and is no reason to keep anything.
     late = await admin.get(CustomResourceDefinition, f"rafts.{project.group}")

@@ -30,7 +30,7 @@ def with_dropped_conversion(wanted: Object, live: Object | None) -> Object:
     """
     if not isinstance(wanted, CustomResourceDefinition) or not isinstance(live, CustomResourceDefinition):
         return wanted
-    if not _converts(live) or _converts(wanted):
+    if not converts(live) or converts(wanted):
         return wanted
     converted = copy.deepcopy(wanted)
     converted.spec.conversion = live.spec.conversion
@@ -66,7 +66,8 @@ async def take_over_dropped_conversion(client: Client, wanted: Object) -> None:
     await client.patch(live, MergePatch({"metadata": metadata}))
 
 
-def _converts(definition: CustomResourceDefinition) -> bool:
+def converts(definition: CustomResourceDefinition) -> bool:
+    """Whether it has a webhook for that."""
     return definition.spec.conversion is not None and definition.spec.conversion.webhook is not None
 
 

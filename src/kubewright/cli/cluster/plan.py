@@ -21,7 +21,7 @@ from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.resources import Object
-from kubewright.cli.cluster.conversion import with_dropped_conversion
+from kubewright.cli.cluster.conversion import converts, with_dropped_conversion
 from kubewright.cli.cluster.labelled import kinds_of, labelled
 from kubewright.cli.cluster.status_line import StatusLine
 from kubewright.cli.cluster.target import FIELD_MANAGER
@@ -170,11 +170,19 @@ async def plan_to_prune(
             continue
         if isinstance(found, CustomResourceDefinition | Namespace):
             unless = "its objects are not" if isinstance(found, CustomResourceDefinition) else "nothing in it is"
-            note = f"this operator no longer has it; delete it when {unless} needed"
+            note = f"this operator no longer has it{_unconverted(found)}; delete it when {unless} needed"
             steps.append(PlannedChange(Verb.KEEP, found, note))
         else:
             steps.append(PlannedChange(Verb.DELETE, found, "this operator no longer has it"))
     return sorted(steps, key=lambda step: position(step.obj), reverse=True)
+
+
+def _unconverted(kept: Object) -> str:
+    """What no longer works of a definition whose webhook is no longer served."""
+    if not isinstance(kept, CustomResourceDefinition) or not converts(kept):
+        return ""
+    stored = next(version.name for version in kept.spec.versions if version.storage)
+    return f", and no longer converts it: requests that need another version than {stored} fail"
 
 
 def former_deployments(operator: Operator, steps: Iterable[PlannedChange]) -> list[PlannedChange]:
