@@ -10,12 +10,13 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 from tests.cli.command import Done, command_beside
 from tests.cli.ferryman import Ferryman
 
-from kubewright import Client, Config, ControlPlane, Manager
+from kubewright import Client, Config, ControlPlane, Manager, Permission
 from kubewright.api.admissionregistration.v1 import ValidatingWebhookConfiguration
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.apps.v1 import Deployment
@@ -33,6 +34,7 @@ from kubewright.cli.cluster.waiting import Deadline
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, condition, deleted, exists
 from kubewright.deployment import Operator
+from kubewright.testing import restricted_client
 
 pytestmark = pytest.mark.usefixtures("nodes")
 
@@ -313,9 +315,9 @@ async def test_objects_that_are_held_by_a_finalizer_are_named_and_nothing_else_g
 
 
 async def test_objects_that_no_replica_will_clean_up_after_are_a_warning(
-    admin: Client, kubeconfig: str, project: Ferryman
+    control_plane: ControlPlane, admin: Client, kubeconfig: str, project: Ferryman, tmp_path: Path
 ) -> None:
-    async def run(verb: str, *arguments: str) -> Done:
+    async def run(verb: str, *arguments: str, kubeconfig: str = kubeconfig) -> Done:
         given = [verb, f"{project.package}.program:with_webhooks", "--kubeconfig", kubeconfig, *arguments]
         return await command_beside(*given, cwd=project.directory)
 
@@ -333,6 +335,13 @@ async def test_objects_that_no_replica_will_clean_up_after_are_a_warning(
             f"{nobody} and the {configuration} has it asked before they are deleted: let it run, or delete the "
             "ValidatingWebhookConfiguration first\n"
         )
+    # It is no reason to read more than one may.
+    needed = [Permission(CustomResourceDefinition, "list"), Permission(f"{project.group}/ferries", "list")]
+    async with restricted_client(control_plane, needed) as restricted:
+        file = tmp_path / "restricted"
+        file.write_text(restricted.config.to_kubeconfig())
+        tried = await run("uninstall", "--dry-run", kubeconfig=str(file))
+    assert (tried.code, tried.errors) == (0, "")
     await admin.delete(ValidatingWebhookConfiguration, f"{project.name}-webhook.{project.namespace}")
     assert (await run("uninstall", "--dry-run")).errors == (
         f"{nobody}: they go when the operator has cleaned up after them\n"
