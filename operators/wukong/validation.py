@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from ipaddress import ip_address, ip_interface
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_interface
 from typing import get_args
 
 from kubewright import FieldCause, Quantity
@@ -203,10 +203,7 @@ def _ip_config(path: str, config: IPConfig) -> Iterator[FieldCause]:
         if config.mode == "static":
             yield FieldCause.required(f"{path}.address", "such as 192.168.1.5/24")
     else:
-        try:
-            subnet = ip_interface(config.address).network if "/" in config.address else None
-        except ValueError:
-            subnet = None
+        subnet = _subnet(config.address)
         if subnet is None:
             detail = "must be an address with its prefix, such as 192.168.1.5/24"
             yield FieldCause.invalid(f"{path}.address", config.address, detail)
@@ -261,9 +258,21 @@ def _is_interface(name: str) -> bool:
     return re.fullmatch(INTERFACE_PATTERN, name) is not None and len(name) <= MAX_INTERFACE
 
 
-def _is_address(text: str) -> bool:
+def _subnet(text: str) -> IPv4Network | IPv6Network | None:
+    """The subnet of an address with its prefix; None if it is none. The API server takes no netmask for a prefix."""
+    address, _, prefix = text.partition("/")
+    if not _is_address(address) or re.fullmatch("0|[1-9][0-9]*", prefix) is None:
+        return None
     try:
-        ip_address(text)
+        return ip_interface(text).network
+    except ValueError:
+        return None
+
+
+def _is_address(text: str) -> bool:
+    """As the API server says it: one of IPv6 has no zone, and is none of IPv4."""
+    try:
+        address = ip_address(text)
     except ValueError:
         return False
-    return "%" not in text
+    return "%" not in text and (isinstance(address, IPv4Address) or address.ipv4_mapped is None)

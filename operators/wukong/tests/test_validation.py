@@ -93,6 +93,18 @@ MISTAKES = {
     "an address that is none": Mistake(
         f"{IP}.address", "192.168.1.500/24", "spec.networks[1].ipConfig.address", "must be an address with its prefix"
     ),
+    "an address with a netmask": Mistake(
+        f"{IP}.address",
+        "192.168.1.5/255.255.255.0",
+        "spec.networks[1].ipConfig.address",
+        "must be an address with its prefix",
+    ),
+    "an address with a zone": Mistake(
+        f"{IP}.address", "fe80::1%eth0/64", "spec.networks[1].ipConfig.address", "must be an address with its prefix"
+    ),
+    "an IPv4 address in one of IPv6": Mistake(
+        f"{IP}.dnsServers.0", "::ffff:1.1.1.1", "spec.networks[1].ipConfig.dnsServers[0]", "must be an IP address"
+    ),
     "a gateway that is no address": Mistake(
         f"{IP}.gateway", "router", "spec.networks[1].ipConfig.gateway", "must be an IP address"
     ),
