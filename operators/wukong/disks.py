@@ -63,8 +63,8 @@ async def volumes(context: WukongContext) -> Done:
 
 
 async def _explained_problem(context: WukongContext, volume: DiskVolume) -> str:
-    name = volume.disk.storage_class_name or ""
-    if volume.problem in _REASONS or await context.client.find(StorageClass, name) is not None:
+    name = _class_of(volume.disk, volume.claim)
+    if volume.problem in _REASONS or not name or await context.client.find(StorageClass, name) is not None:
         return volume.problem
     return f"{volume.problem}: there is no StorageClass {name}"
 
@@ -77,7 +77,7 @@ async def _volume(context: WukongContext, disk: Disk, used: Volume | None) -> Di
         claim = await find_claim(context, claim_name)
         if claim is not None and is_volume_of(claim, context.object):
             claim = await owned(context, claim, disk.name)
-        return _claimed(disk, claim_name, claim, False, await _is_late(context, disk))
+        return _claimed(disk, claim_name, claim, False, await _is_late(context, disk, claim))
     try:
         return await (_empty(context, disk, name) if disk.image is None else _imported(context, disk, name, disk.image))
     except Failure as failure:
@@ -106,7 +106,7 @@ async def _empty(context: WukongContext, disk: Disk, name: str) -> DiskVolume:
         own(wukong, claim)
         claim = await context.client.create(claim)
         _created(context, disk, claim)
-    return _claimed(disk, name, claim, False, await _is_late(context, disk))
+    return _claimed(disk, name, claim, False, await _is_late(context, disk, claim))
 
 
 async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -> DiskVolume:
@@ -119,7 +119,7 @@ async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -
         # CDI may delete a DataVolume that it is done with, and leaves the claim to its owner. Nothing is imported into
         # a claim that is not ours.
         claim = await find_volume(context, PersistentVolumeClaim, name)
-        return _claimed(disk, name, claim, True, await _is_late(context, disk))
+        return _claimed(disk, name, claim, True, await _is_late(context, disk, claim))
     if volume is None:
         volume = DataVolume(
             metadata=metadata_of(wukong, name),
@@ -139,7 +139,7 @@ async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -
     if phase == FAILED:
         failure = ImportFailed(f"the import of {shown(image)} into {disk.name} failed{_explained(volume)}")
         return DiskVolume(disk, name, claim, True, False, failure=failure)
-    is_late = await _is_late(context, disk)
+    is_late = await _is_late(context, disk, claim)
     if phase == SUCCEEDED:
         return _claimed(disk, name, claim or await find_claim(context, name), True, is_late)
     if phase in WAITING_PHASES and is_late:
@@ -176,9 +176,14 @@ def _claimed(
     return DiskVolume(disk, name, claim, is_imported, is_usable, "" if is_usable else f"is {phase or 'Pending'}")
 
 
-async def _is_late(context: WukongContext, disk: Disk) -> bool:
-    found = await context.client.find(StorageClass, disk.storage_class_name or "")
+async def _is_late(context: WukongContext, disk: Disk, claim: PersistentVolumeClaim | None) -> bool:
+    found = await context.client.find(StorageClass, _class_of(disk, claim))
     return found is not None and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def _class_of(disk: Disk, claim: PersistentVolumeClaim | None) -> str:
+    """The storage class of a volume: that of its claim, which an earlier Wukong of the name may have made."""
+    return (claim.spec.storage_class_name if claim is not None else disk.storage_class_name) or ""
 
 
 def _created(context: WukongContext, disk: Disk, child: PersistentVolumeClaim | DataVolume) -> None:

@@ -11,7 +11,7 @@ from operators.wukong.context import NoNodeNetworks
 from operators.wukong.kubevirt import VirtualMachine, VirtualMachineInstance
 from operators.wukong.multus import NetworkAttachmentDefinition
 from operators.wukong.tests.worlds import ALL, World, virtual_world
-from operators.wukong.types import CloudInitUser, Network
+from operators.wukong.types import CloudInitUser, Network, StartStrategy
 
 from kubewright import Field
 from kubewright.api.core.v1 import PersistentVolumeClaim, Secret
@@ -57,6 +57,18 @@ async def test_retained_volumes_survive_a_deletion_in_the_foreground() -> None:
         await world.running(disks=[world.disk("root", image=IMAGE), world.disk("data")], volume_retention="Retain")
         await delete_and_wait(world, "Foreground")
         assert await world.names(PersistentVolumeClaim) == {"web-root", "web-data"}
+
+
+@virtual
+async def test_retained_volumes_that_were_never_used_are_bound_by_the_next_wukong_whatever_class_it_names() -> None:
+    async with virtual_world() as world:
+        disks = [world.disk("root", "late", image=IMAGE), world.disk("data", "late")]
+        await world.create(disks=disks, volume_retention="Retain", start_strategy=StartStrategy(auto_start=False))
+        await world.reaches("Stopped")
+        await delete_and_wait(world)
+        await world.running(disks=[world.disk("root", image=IMAGE), world.disk("data")])
+        claims = await world.client.list(PersistentVolumeClaim)
+        assert {each.spec.storage_class_name for each in claims} == {"late"}
 
 
 async def uids(world: World) -> dict[str, str]:
