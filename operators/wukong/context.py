@@ -47,13 +47,17 @@ class DiskVolume(NamedTuple):
     @property
     def is_bound(self) -> bool:
         """Whether there is a volume behind the claim, and it is to stay."""
-        claim = self.claim
-        return claim is not None and claim.status.phase == "Bound" and claim.metadata.deletion_timestamp is None
+        return self.claim is not None and is_bound(self.claim)
 
     @property
     def capacity(self) -> Quantity | None:
         """The size of the volume."""
         return self.claim.status.capacity.get("storage") if self.claim is not None else None
+
+
+def is_bound(claim: PersistentVolumeClaim) -> bool:
+    """Whether there is a volume behind it, and it is to stay."""
+    return claim.status.phase == "Bound" and claim.metadata.deletion_timestamp is None
 
 
 class NodeNetworks(Protocol):

@@ -46,9 +46,9 @@ async def volumes(context: WukongContext) -> Done:
     used = context.machine.spec.template.spec.volumes if context.machine is not None else []
     there = {volume.name: volume for volume in used}
     context.volumes = [await _volume(context, disk, there.get(disk.name)) for disk in wukong.spec.disks]
+    wukong.status.volumes = [_status(volume) for volume in context.volumes]
     await own_others(context, context.machine, {each.claim_name: each.disk.name for each in context.volumes})
     await expand(context)
-    wukong.status.volumes = [_status(volume) for volume in context.volumes]
     failure = next((volume.failure for volume in context.volumes if volume.failure is not None), None)
     if failure is not None:
         raise failure

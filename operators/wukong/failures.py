@@ -7,6 +7,10 @@ class Failure(Exception):
     """A user has to act; it is retried after a fixed delay."""
 
 
+class InvalidSpec(Failure):
+    """What the spec says cannot be made."""
+
+
 class NameTaken(Failure):
     """An object that is not a child has the name of one."""
 

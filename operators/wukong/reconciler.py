@@ -10,20 +10,20 @@ import logging
 from kubewright import CachedClient, Recorder, Request, Result
 from kubewright.client.errors import APIError, RequestTimeout
 from kubewright.controller.cancelled import Cancelled, outcome
-from kubewright.patterns import NotYet, ObjectReconciler, Pipeline, set_condition
+from kubewright.patterns import NotYet, ObjectReconciler, Pipeline
 from kubewright.patterns.conditions import is_lost_race
 
 from .children import children_of, find_child, machine_name, taken_over
 from .context import NodeNetworks, WukongContext
 from .deletion import delete_children
 from .disks import volumes
-from .failures import Failure
+from .failures import Failure, InvalidSpec
 from .kubevirt import VirtualMachine
 from .machine import ensure_machine
 from .networks import networks, prune_networks
 from .restores import restore
 from .ssh_keys import SSHKeys
-from .status import READY, find_instance, report
+from .status import find_instance, report
 from .types import Wukong
 from .validation import check
 
@@ -60,7 +60,7 @@ class WukongReconciler(ObjectReconciler[Wukong]):
         """Make everything, and report it."""
         causes = check(wukong)
         if causes:
-            return self._refuse(wukong, "; ".join(map(str, causes)))
+            return await self._refuse(wukong, "; ".join(map(str, causes)))
         if wukong.status.observed_generation == 0:
             wukong.status.phase = "Pending"
             return Result(requeue=True)
@@ -87,8 +87,7 @@ class WukongReconciler(ObjectReconciler[Wukong]):
         except (NotYet, Failure, APIError) as problem:
             if is_lost_race(problem):
                 raise
-            machine = next(iter(await children_of(self.client, VirtualMachine, wukong)), None)
-            await report(context, machine, problem)
+            await report(context, await self._machine(wukong), problem)
             if isinstance(problem, Failure):
                 raise NotYet(str(problem), after=AFTER_FAILURE) from problem
             raise
@@ -112,11 +111,13 @@ class WukongReconciler(ObjectReconciler[Wukong]):
             return Result(requeue_after=AFTER_FAILURE)
         return Result(requeue_after=WAITING) if phase == "Creating" else None
 
-    def _refuse(self, wukong: Wukong, message: str) -> Result:
-        wukong.status.phase = "Error"
-        if set_condition(wukong, READY, False, "InvalidSpec", message):
-            self.events.warning(wukong, "InvalidSpec", message)
+    async def _refuse(self, wukong: Wukong, message: str) -> Result:
+        """Change nothing. A machine that was made for an earlier spec goes on, and is reported."""
+        await report(self._context(wukong), await self._machine(wukong), InvalidSpec(message))
         return Result(requeue_after=INVALID)
+
+    async def _machine(self, wukong: Wukong) -> VirtualMachine | None:
+        return next(iter(await children_of(self.client, VirtualMachine, wukong)), None)
 
     def _context(self, wukong: Wukong) -> WukongContext:
         context = WukongContext(wukong, self.client, self.events)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from kubewright.api.core.v1 import PersistentVolumeClaim
 from kubewright.patterns import NotYet, get_condition, remove_condition, set_condition
 from kubewright.patterns.conditions import message_of, reason_of
 
 from .children import belongs_to
-from .context import WukongContext
-from .kubevirt import HALTED, MANUAL, RESTART_REQUIRED, VirtualMachine, VirtualMachineInstance
-from .types import DEFAULT_NETWORK, NetworkStatus, Phase
+from .context import WukongContext, is_bound
+from .kubevirt import HALTED, MANUAL, RESTART_REQUIRED, VirtualMachine, VirtualMachineInstance, claim_of
+from .types import DEFAULT_NETWORK, NetworkStatus, Phase, VolumeStatus
 
 READY = "Ready"
 
@@ -66,6 +67,8 @@ async def report(context: WukongContext, machine: VirtualMachine | None, problem
     is_there = instance is not None and instance.status.phase not in _ENDED
     status.node_name = instance.status.node_name if instance is not None and is_there else None
     status.networks = _networks(context, instance if is_there else None)
+    if not context.volumes:
+        status.volumes = [await _volume(context, machine, volume) for volume in status.volumes]
     _report_ready(context, machine, instance, phase, problem)
     _report_restart(context, machine)
     if status.phase != before and status.phase in ("Running", "Stopped"):
@@ -140,9 +143,10 @@ def _networks(context: WukongContext, instance: VirtualMachineInstance | None) -
     interfaces = {each.name: each for each in instance.status.interfaces} if instance is not None else {}
     if context.attachments:
         attached = {each.network: each.nad or None for each in context.attachments}
+        primary = {each.network for each in context.attachments if each.is_primary}
     else:
         attached = {each.name: each.nad_name for each in wukong.status.networks}
-    primary = {network.name for network in wukong.spec.networks if network.primary}
+        primary = {each.name for each in wukong.status.networks if each.primary}
     wanted = [network.name for network in wukong.spec.networks if network.name != DEFAULT_NETWORK]
     names = ([DEFAULT_NETWORK] if DEFAULT_NETWORK in attached else []) + wanted
     return [
@@ -154,5 +158,19 @@ def _networks(context: WukongContext, instance: VirtualMachineInstance | None) -
             mac_address=interfaces[name].mac if name in interfaces else None,
             primary=True if name in primary else None,
         )
-        for name in names
+        for name in dict.fromkeys(names)  # of a spec that is not valid, some may be there twice
     ]
+
+
+async def _volume(context: WukongContext, machine: VirtualMachine | None, known: VolumeStatus) -> VolumeStatus:
+    """What a disk has now, as far as that is known without making anything."""
+    used = machine.spec.template.spec.volumes if machine is not None else []
+    name = next((claim_of(each) for each in used if each.name == known.name), None) or known.pvc_name
+    claim = await context.client.find(PersistentVolumeClaim, name, namespace=context.object.metadata.namespace)
+    capacity = claim.status.capacity.get("storage") if claim is not None else None
+    return VolumeStatus(
+        name=known.name,
+        pvc_name=name,
+        bound=claim is not None and is_bound(claim),
+        size=str(capacity) if capacity is not None else known.size,
+    )

@@ -348,6 +348,7 @@ async def test_the_claim_of_an_import_that_the_status_does_not_know_yet_goes_bef
         await world.settled()
         await world.client.delete(created)
         await world.client.wait_for(volume, deleted)
+        await world.settled()
         await world.client.status.patch(Wukong, "web", MergePatch({"status": {"volumes": None}}))
         await asyncio.sleep(30)
         assert (await world.get()).status.volumes == []

@@ -14,12 +14,13 @@ from operators.wukong.kubevirt import (
     VirtualMachineSpec,
     VirtualMachineStatus,
 )
-from operators.wukong.simulators import migrate, shut_down
+from operators.wukong.simulators import migrate, shut_down, stop
 from operators.wukong.status import phase_of
 from operators.wukong.tests.worlds import Scripts, verdict, virtual_world
 from operators.wukong.types import HighAvailability, Network
 
 from kubewright import ObjectMeta
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition, JSONSchemaProps
 from kubewright.api.core.v1 import PersistentVolumeClaim
 from kubewright.client import MergePatch
 from kubewright.client.wait import deleted, exists
@@ -160,6 +161,38 @@ async def test_a_guest_of_an_earlier_machine_is_not_taken_for_that_of_this_one()
         await asyncio.sleep(30)
         found = await world.get()
         assert (found.status.phase, found.status.node_name) == ("Creating", None)
+
+
+@virtual
+async def test_a_machine_whose_spec_is_not_valid_any_more_is_reported_all_the_same() -> None:
+    """It was stored before there was a rule, and goes on."""
+    async with virtual_world() as world:
+        await world.running(networks=[Network(name="lan", type="bridge")])
+        lenient = await world.client.get(CustomResourceDefinition, "wukongs.vm.novasphere.dev")
+        for version in lenient.spec.versions:
+            assert version.schema is not None
+            assert version.schema.open_apiv3_schema is not None
+            version.schema.open_apiv3_schema.properties["spec"] = JSONSchemaProps(
+                type="object", x_kubernetes_preserve_unknown_fields=True
+            )
+        await world.client.update(lenient)
+        twice = [{"name": "lan", "type": "bridge"}, {"name": "lan", "type": "bridge"}]
+        await world.change({"cpu": 0, "networks": twice})
+        refused = await world.becomes(lambda wukong: reason(wukong) == "InvalidSpec", timeout=9)
+        status = refused.status
+        instance = await world.instance()
+        assert (status.phase, status.vm_name, status.node_name) == ("Error", "web-vm", instance.status.node_name)
+        await migrate(world.client, "web-vm", "node-3")
+        await world.becomes(lambda wukong: wukong.status.node_name == "node-3", timeout=9)
+        await world.client.delete(PersistentVolumeClaim, "web-root")
+        await world.becomes(lambda wukong: not wukong.status.volumes[0].bound, timeout=9)
+        await stop(world.client, "web-vm")
+        stopped = await world.becomes(lambda wukong: wukong.status.node_name is None, timeout=9)
+        assert [(each.name, each.nad_name, each.ip_address) for each in stopped.status.networks] == [
+            ("default", None, None),
+            ("lan", "web-lan-nad", None),
+        ]
+        assert len(await world.warnings("InvalidSpec")) == 1
 
 
 @virtual
