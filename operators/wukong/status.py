@@ -90,25 +90,29 @@ def _report_ready(
 ) -> None:
     wukong = context.object
     is_deleted = wukong.metadata.deletion_timestamp is not None
+    message = message_of(problem) if problem is not None else ""
+    others = [each.message for each in wukong.status.conditions if each.type != READY and each.status == "False"]
+    is_reported = any(other and other in message for other in others)
+    waiting = f"; {message}" if message and not is_reported else ""
     if problem is not None and (machine is None or is_deleted or is_failure(problem)):
-        reason, message = reason_of(problem), message_of(problem)
+        reason = reason_of(problem)
         if is_deleted and not is_failure(problem):
             reason = "Deleting"
-        is_reported = any(each.message == message for each in wukong.status.conditions if each.type != READY)
         if set_condition(wukong, READY, False, reason, message) and is_failure(problem) and not is_reported:
             context.events.warning(wukong, reason, message)
     elif phase == "Running" and instance is not None:
-        set_condition(wukong, READY, True, "VMRunning", f"the machine runs on {instance.status.node_name or 'a node'}")
+        message = f"the machine runs on {instance.status.node_name or 'a node'}{waiting}"
+        set_condition(wukong, READY, True, "VMRunning", message)
     elif phase == "Error" and instance is not None:
         message = f"the machine is {instance.status.phase}{_explained(instance)}"
         if set_condition(wukong, READY, False, "VMFailed", message):
             context.events.warning(wukong, "VMFailed", message)
     elif phase == "Creating":
         stage = instance.status.phase if instance is not None else ""
-        message = f"the machine is {stage or 'being created'}{_obstacle(machine, instance)}"
+        message = f"the machine is {stage or 'being created'}{_obstacle(machine, instance)}{waiting}"
         set_condition(wukong, READY, False, "VMCreating", message)
     else:
-        set_condition(wukong, READY, False, "VMNotReady", "the machine is stopped")
+        set_condition(wukong, READY, False, "VMNotReady", f"the machine is stopped{waiting}")
 
 
 def _obstacle(machine: VirtualMachine | None, instance: VirtualMachineInstance | None) -> str:

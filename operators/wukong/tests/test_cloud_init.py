@@ -189,8 +189,19 @@ async def test_a_secret_with_keys_that_is_missing_is_waited_for() -> None:
             "SSHKeyMissing",
             "the Secret keys with the public keys does not exist",
         )
-        await key_secret(world.client)
+        secret = await key_secret(world.client)
         await world.reaches("Running", timeout=9)
+
+        await world.client.delete(secret)
+        await world.change({"cpu": 2})
+        await world.settled()
+        running = verdict(await world.get(), "Ready")
+        assert running is not None
+        assert running[:2] == ("True", "VMRunning")
+        assert running[2].endswith("; the Secret keys with the public keys does not exist"), "or nobody knows why"
+        await key_secret(world.client)
+        await world.becomes(lambda wukong: "; " not in (verdict(wukong, "Ready") or "")[2], timeout=9)
+        assert (await world.machine()).spec.template.spec.domain.cpu.cores == 2
 
 
 @virtual
