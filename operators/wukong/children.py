@@ -27,7 +27,7 @@ PART_LABEL = "vm.novasphere.dev/part"
 """On our Secrets, so that only these are kept whole in the cache."""
 
 MADE_FOR = "madeFor"
-"""An index of children, by the uid of their controller, `retained_by` and `restored_for`."""
+"""An index of children, by the uid of their controller, `retained_by`, `restored_for` and `orphaned_by`."""
 
 C = TypeVar("C", bound=Object)
 
@@ -116,6 +116,11 @@ def restored_for(wukong: Wukong) -> str:
     return f"restored/{wukong.metadata.name}"
 
 
+def orphaned_by(wukong: Wukong) -> str:
+    """The value of `MADE_FOR` of what has lost its owner, a Wukong of the name."""
+    return f"orphaned/{wukong.metadata.name}"
+
+
 async def made_for(client: CachedClient, kind: type[C], wukong: Wukong, value: str) -> list[C]:
     """The objects in the namespace of the Wukong with a value of `MADE_FOR`."""
     namespace = wukong.metadata.namespace
@@ -134,8 +139,9 @@ def index_children(cache: Cache, *kinds: type[Object]) -> None:
 def _made_for(child: Object) -> list[str]:
     metadata = child.metadata
     values = [each.uid for each in metadata.owner_references if each.controller]
-    if RETAINED_LABEL in metadata.labels and not values:  # CDI puts the labels of a DataVolume on its claim, too
-        values.append(f"retained/{metadata.labels.get(UID_LABEL)}")
+    if not values:  # CDI puts the labels of a DataVolume on its claim, too
+        values += [f"orphaned/{metadata.labels[WUKONG_LABEL]}"] if WUKONG_LABEL in metadata.labels else []
+        values += [f"retained/{metadata.labels.get(UID_LABEL)}"] if RETAINED_LABEL in metadata.labels else []
     if DISK_LABEL in metadata.labels:
         values.append(f"restored/{metadata.labels.get(WUKONG_LABEL)}")
     return values

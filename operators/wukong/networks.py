@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from ipaddress import ip_interface
 
-from kubewright.patterns import Done, NotYet, ensure, step
+from kubewright.patterns import Done, NotYet, check_adoption, ensure, step
 
-from .children import attachment_name, children_of, find_child, metadata_of
+from .children import attachment_name, children_of, find_child, made_for, metadata_of, orphaned_by, taken_over
 from .context import Attachment, BindingName, WukongContext
 from .kubevirt import VirtualMachineInstance
 from .multus import RESOURCE_NAME, NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
@@ -103,13 +103,20 @@ def _static(config: IPConfig) -> dict[str, object]:
 
 
 async def prune_networks(context: WukongContext, instance: VirtualMachineInstance | None) -> bool:
-    """Delete attachments that neither the spec nor the guest that runs now uses. False when the guest keeps some."""
+    """Delete attachments that neither the spec nor the guest that runs now uses. False when the guest keeps some.
+
+    Also those that an earlier Wukong of the name has orphaned.
+    """
     wukong = context.object
     wanted = {network.nad_name or attachment_name(wukong, network.name) for network in wukong.spec.networks}
     networks = instance.spec.networks if instance is not None else []
     used = {network.multus.network_name for network in networks if network.multus is not None}
     children = await children_of(context.client, NetworkAttachmentDefinition, wukong)
     unwanted = [child for child in children if child.metadata.name not in wanted]
+    for orphan in await made_for(context.client, NetworkAttachmentDefinition, wukong, orphaned_by(wukong)):
+        if orphan.metadata.name not in wanted:
+            await check_adoption(context.client, wukong, orphan)
+            unwanted.append(await taken_over(context.client, orphan, wukong))
     for child in unwanted:
         if child.metadata.name not in used and child.metadata.deletion_timestamp is None:
             await context.client.delete(child, uid=child.metadata.uid, missing_ok=True)

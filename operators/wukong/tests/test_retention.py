@@ -109,6 +109,18 @@ async def test_what_is_orphaned_stays_for_the_next_wukong_of_the_name() -> None:
         assert await uids(world) == {}
 
 
+@virtual
+async def test_an_orphaned_attachment_that_the_next_wukong_does_not_want_goes_when_no_guest_uses_it() -> None:
+    async with virtual_world() as world:
+        created = await world.running(networks=[Network(name="lan", type="bridge")])
+        await world.client.delete(created, propagation="Orphan")
+        await world.client.wait_for(created, deleted)
+        await world.running()
+        assert await world.names(NetworkAttachmentDefinition) == {"web-lan-nad"}, "the guest runs with it"
+        await world.client.delete(await world.instance())
+        await world.client.wait_for(NetworkAttachmentDefinition, "web-lan-nad", deleted)
+
+
 @pytest.mark.parametrize("is_taken_over", [True, False])
 @virtual
 async def test_what_is_orphaned_is_taken_over_as_a_whole_or_not_at_all(is_taken_over: bool) -> None:
