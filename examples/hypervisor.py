@@ -27,11 +27,12 @@ class Hypervisor:
 
     async def start(self, name: str) -> None:
         self.become(name, "starting")
-        asyncio.get_running_loop().call_later(0.1, self.become, name, "running")
+        asyncio.get_running_loop().call_later(0.1, self.become, name, "running", "starting")
 
-    def become(self, name: str, state: str) -> None:
-        self.domains[name] = state
-        self._changed.put_nowait(name)
+    def become(self, name: str, state: str, before: str | None = None) -> None:
+        if before is None or self.domains.get(name) == before:  # one that starts may be stopped meanwhile
+            self.domains[name] = state
+            self._changed.put_nowait(name)
 
 
 class MachineSpec(Model):

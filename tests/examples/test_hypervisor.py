@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from examples.hypervisor import Hypervisor, Machine, MachineSpec, setup
 
 from kubewright import ObjectMeta, ready
-from kubewright.testing import World, explore
+from kubewright.testing import World, explore, virtual
 
 ROOT = Path(__file__).parent.parent.parent
 WEB = Machine(metadata=ObjectMeta(name="web", namespace="default"), spec=MachineSpec())
@@ -21,6 +22,16 @@ def test_it_runs_and_is_short() -> None:
     assert (answer.returncode, answer.stderr) == (0, "")
     assert answer.stdout == "{'default/web': 'running'}\n{}\n"
     assert len((ROOT / "examples" / "hypervisor.py").read_text().splitlines()) < 100
+
+
+@virtual
+async def test_a_domain_that_is_deleted_while_it_starts_does_not_come_back() -> None:
+    hypervisor = Hypervisor()
+    await hypervisor.start("default/web")
+    hypervisor.become("default/web", "shutoff")
+    del hypervisor.domains["default/web"]
+    await asyncio.sleep(1)
+    assert hypervisor.domains == {}
 
 
 def test_a_domain_that_is_stopped_elsewhere_is_started_again_whatever_fails() -> None:
