@@ -56,7 +56,8 @@ async def volumes(context: WukongContext) -> Done:
     if unusable:
         message = "; ".join([f"{each.disk.name} {await _explained_problem(context, each)}" for each in unusable])
         reason = next((_REASONS[each.problem] for each in unusable if each.problem in _REASONS), "VolumesPending")
-        raise NotYet(message, reason=reason, warn=reason == _REASONS[TERMINATING])
+        after = 60 if all(each.problem == CDI_MISSING for each in unusable) else 10  # its arrival is watched
+        raise NotYet(message, after=after, reason=reason, warn=reason == _REASONS[TERMINATING])
     waiting = [volume.disk.name for volume in context.volumes if not volume.is_bound]
     message = f"{len(context.volumes)} volumes are ready"
     return Done(message + (f", {', '.join(waiting)} when first used" if waiting else ""), "VolumesReady")

@@ -50,20 +50,19 @@ async def test_kinds_that_get_installed_are_used_at_once(
     await admin.create(late)
     plain, root = (Disk(name="root", size="1Gi", storage_class_name=namespace, image=image) for image in (None, "a:1"))
     async with running(manager, timeout=300):
-        await client.create(Wukong(metadata=ObjectMeta(name="plain"), spec=WukongSpec(cpu=1, disks=[plain])))
-        lan = Network(name="lan", type="bridge")
-        spec = WukongSpec(cpu=1, disks=[root], networks=[lan])
-        await client.create(Wukong(metadata=ObjectMeta(name="web"), spec=spec))
+        spec = WukongSpec(cpu=1, disks=[plain], networks=[Network(name="lan", type="bridge")])
+        await client.create(Wukong(metadata=ObjectMeta(name="plain"), spec=spec))
+        await client.create(Wukong(metadata=ObjectMeta(name="web"), spec=WukongSpec(cpu=1, disks=[root])))
         for name, type_, reason in (
+            ("plain", "NetworksConfigured", "MultusMissing"),
             ("plain", "Ready", "KubeVirtMissing"),
-            ("web", "NetworksConfigured", "MultusMissing"),
             ("web", "VolumesBound", "CDIMissing"),
         ):
             await client.wait_for(Wukong, name, reports(type_, reason))
         await install(*DEFINITIONS)
-        # Much earlier than by the requeue, which for a Wukong that waits for KubeVirt is after 60 s.
+        # Much earlier than by the requeue of Wukongs that wait for KubeVirt or CDI, which is after 60 s.
         await client.wait_for(VirtualMachine, "plain-vm", exists, timeout=30)
-        await client.wait_for(NetworkAttachmentDefinition, "web-lan-nad", exists, timeout=30)
+        await client.wait_for(NetworkAttachmentDefinition, "plain-lan-nad", exists, timeout=30)
         await client.wait_for(DataVolume, "web-root", exists, timeout=30)
         await client.status.patch(DataVolume, "web-root", MergePatch({"status": {"phase": "WaitForFirstConsumer"}}))
         await client.wait_for(VirtualMachine, "web-vm", exists, timeout=30)
