@@ -26,6 +26,9 @@ PUBLIC_KEY = re.compile(r"(?:^|\s)[a-z][-.@a-z0-9]+ +AAAA[A-Za-z0-9+/]*={0,2}(?:
 Nothing else is taken. What is taken can be read in the guest, by users who may create Wukongs and may not read Secrets.
 """
 
+MAX_READ = 10_000
+"""The Secrets whose keys are remembered: nothing says when no Wukong names one any more."""
+
 SecretMetadata = metadata_only(Secret)
 
 
@@ -35,7 +38,7 @@ class _Read(NamedTuple):
 
 
 class SSHKeys:
-    """Reads a Secret once for each of its revisions."""
+    """Reads a Secret once for each of its revisions, and remembers those that were asked for last."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -48,14 +51,16 @@ class SSHKeys:
         if there is not None and PART_LABEL in there.metadata.labels:
             # What is read from it would be written into it, or into that of a Wukong that reads ours, again and again.
             raise SSHKeyMissing(f"the Secret {name} is made for the cloud-init of a Wukong: name one with public keys")
-        known = self._read.get(key)
+        known = self._read.pop(key, None)
         if there is not None and known is not None and known.revision == there.metadata.resource_version:
+            self._read[key] = known
             return _some(known.keys, name)
         secret = await self._client.find(Secret, name, namespace=namespace) if there is not None else None
         if secret is None:
-            self._read.pop(key, None)
             raise NotYet(f"the Secret {name} with the public keys does not exist", reason="SSHKeyMissing")
         known = self._read[key] = _Read(secret.metadata.resource_version, keys_in(secret))
+        while len(self._read) > MAX_READ:
+            del self._read[next(iter(self._read))]
         return _some(known.keys, name)
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from operators.wukong.cloud_init import NETWORK_DATA, USER_DATA, network_data, user_data
 from operators.wukong.context import Attachment
-from operators.wukong.ssh_keys import keys_in
+from operators.wukong.ssh_keys import SSHKeys, keys_in
 from operators.wukong.tests.worlds import ALL, World, verdict, virtual_world
 from operators.wukong.types import CloudInitUser, IPConfig, Network, Wukong, WukongSpec
 
@@ -224,6 +224,23 @@ async def test_a_secret_without_keys_is_an_error_until_it_has_some() -> None:
         secret.data = encoded(ssh_publickey=KEY)
         await world.client.update(secret)
         await world.reaches("Running", timeout=9)
+
+
+@virtual
+async def test_keys_that_nobody_asks_for_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("operators.wukong.ssh_keys.MAX_READ", 2)
+    async with virtual_world() as world:
+        read: list[str] = []
+        for name in ("a", "b", "c"):
+            secret = Secret(metadata=ObjectMeta(name=name), data=encoded(authorized_keys=KEY))
+            await world.client.create(secret)
+        await world.settled()
+        keys = SSHKeys(world.manager.client)
+        for name in ("a", "b", "a", "c", "a", "b"):
+            with count_requests(world.own) as requests:
+                assert await keys.read("default", name) == [KEY]
+            read += [name] if requests.attempts else []
+        assert read == ["a", "b", "c", "b"]
 
 
 @virtual
