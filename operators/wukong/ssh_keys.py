@@ -73,7 +73,7 @@ def _some(keys: list[str], name: str) -> list[str]:
 def keys_in(secret: Secret) -> list[str]:
     """The keys of the first entry that has some, one of the usual names before all others."""
     found = {name: _keys_of(b64decode(value).decode(errors="replace")) for name, value in secret.data.items()}
-    return next((found[name] for name in (*KEY_NAMES, *sorted(found)) if found.get(name)), [])
+    return next((found[name] for name in (*KEY_NAMES, *sorted(found)) if found.get(name)), list[str]())
 
 
 def _keys_of(text: str) -> list[str]:
