@@ -66,19 +66,25 @@ class DevBoxReleaseReconciler(ObjectReconciler[DevBoxRelease]):
             if set_condition(release, "Ready", False, "RegistryFailed", message):
                 self.events.warning(release, "RegistryFailed", message)
             raise
-        release.status.phase = "Success"
+        release.status.phase, release.status.devbox_generation = "Success", devbox.metadata.generation
         set_condition(release, "Ready", True, "Released", f"{source} is released as {target}")
         self.events.normal(release, "Released", f"{source} is released as {target}")
 
     async def start(self, release: DevBoxRelease) -> None:
-        """Have the Devbox run again, once, if the release asks for it."""
+        """Have the Devbox run again, at most once, if the release asks for it.
+
+        It may have been started, and the status not have been written: then it is of another generation.
+        """
         if not release.spec.start_devbox_after_release or is_true(release, STARTED):
             return
         devbox = await self.client.find(Devbox, release.spec.devbox_name, namespace=release.metadata.namespace)
-        if devbox is not None and devbox.spec.state in ("Stopped", "Shutdown"):
-            devbox.spec.state = "Running"
-            await self.client.patch(devbox)
-            self.events.normal(release, STARTED, f"The Devbox {devbox.metadata.name} is to run again")
+        if devbox is None or devbox.metadata.generation != release.status.devbox_generation:
+            message = f"the Devbox {release.spec.devbox_name} has changed since it was released"
+            set_condition(release, STARTED, True, "DevboxChanged", message)
+            return
+        devbox.spec.state = "Running"
+        await self.client.patch(devbox, lock=True)
+        self.events.normal(release, STARTED, f"The Devbox {devbox.metadata.name} is to run again")
         set_condition(release, STARTED, True, "Done")
 
     def fail(self, release: DevBoxRelease, reason: str, message: str) -> None:

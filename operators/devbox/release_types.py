@@ -34,6 +34,8 @@ class DevBoxReleaseStatus(Model):
     original_devbox_state: Choice[State] | None = None
     source_image: str = ""
     target_image: str = ""
+    devbox_generation: int = 0
+    """That of the Devbox when it was released: one that has changed since is not started."""
     conditions: list[Condition] = []
 
 

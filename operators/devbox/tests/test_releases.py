@@ -9,6 +9,7 @@ from operators.devbox.release_types import ReleasePhase
 from operators.devbox.tests.world import LONG, World, running_world
 
 from kubewright import Field, KubernetesError, ObjectMeta
+from kubewright.client import MergePatch
 from kubewright.patterns import get_condition
 from kubewright.testing import count_requests, settled, virtual
 
@@ -64,6 +65,12 @@ async def test_a_release_waits_until_the_devbox_is_stopped_and_starts_it_again_o
         # What is released outlives the commits that it was made from.
         assert registry.images[found.status.target_image] == content
         assert found.status.source_image not in registry.images
+
+        # As when the operator ends before it has written that the Devbox was started.
+        await world.kill()
+        await world.admin.status.patch(DevBoxRelease, "first", MergePatch({"status": {"conditions": None}}))
+        await world.start()
+        assert (await world.at_rest()).spec.state == "Stopped"
 
 
 @virtual
