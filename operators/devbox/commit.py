@@ -23,6 +23,7 @@ from .committer import CommitFailed, Committed, Committing
 from .content import (
     add_record,
     cached_claim,
+    check_content,
     find_content,
     forget_lost_base,
     pods_using_content,
@@ -54,6 +55,7 @@ async def sync_commit(context: DevboxContext) -> None:
             await _reopen(context)
         elif state == "Running" or context.pod is None:
             _reach(context, state)
+            await check_content(context)
     elif state in ("Stopped", "Shutdown") and context.pod is None:
         status = devbox.status.record.commit_status
         if status == "Committing":
@@ -62,6 +64,8 @@ async def sync_commit(context: DevboxContext) -> None:
             await _retry(context)
         elif devbox.status.state != state or devbox.status.record.node or await cached_claim(context) is not None:
             await _begin(context)
+        else:
+            await check_content(context)
 
 
 async def _begin(context: DevboxContext) -> None:

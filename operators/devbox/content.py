@@ -132,23 +132,27 @@ async def find_content(context: DevboxContext) -> bool:
     read before, with the annotation that has the rest. It goes on with the newest content.
     """
     devbox, record = context.object, context.object.status.record
-    committer, lost, base = context.committer, devbox.status.content_id, record.base_image
-    if committer.is_commit(devbox, base):
-        if await committer.is_there(devbox, base):
-            return False  # it is discarded when the next content begins
-    elif record.schedule_time is None:
-        return False
+    committer, was, base = context.committer, devbox.status.content_id, record.base_image
+    if committer.is_commit(devbox, base) and await committer.is_there(devbox, base):
+        return False  # it is discarded when the next content begins
     newest, content_id = await newest_content(context)
     if content_id is None and newest in (base, devbox.spec.image):
         return False
-    if content_id is None and newest == committer.reference(devbox, lost):
+    was_used = record.schedule_time is not None
+    if was_used and content_id is None and newest == committer.reference(devbox, was):
         report_loss(context, newest)  # an attempt to commit it may have got so far
     else:
-        note = f"The status was an earlier one, of the content {lost}: the Devbox goes on with what is there of a later"
+        note = f"The status was an earlier one, of the content {was}: the Devbox goes on with what is there of a later"
         context.events.warning(devbox, "StatusOutdated", note)
     add_record(devbox, newest, content_id)
     context.reconcile_after(0)
     return True
+
+
+async def check_content(context: DevboxContext) -> None:
+    """Find another content if there is no volume of the present one: the status is to name what there is."""
+    if await cached_claim(context) is None and await stored_claim(context) is None:
+        await find_content(context)
 
 
 async def newest_content(context: DevboxContext) -> tuple[str, str | None]:

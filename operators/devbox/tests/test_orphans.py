@@ -248,27 +248,35 @@ async def test_a_volume_that_has_lost_its_owner_and_its_labels_is_not_taken_for_
             assert disks.problems == []
 
 
+@pytest.mark.parametrize("when", ["it has a content", "it runs"])
 @pytest.mark.parametrize("state", ["Running", "Stopped"])
-def test_a_status_of_an_earlier_time_hides_no_later_content(state: State) -> None:
+def test_a_status_of_an_earlier_time_hides_no_later_content(state: State, when: str) -> None:
     """As when a client of v1alpha1 applies an object that it has read before, with the annotation that has its rest."""
 
     async def main() -> None:
         async with running_world() as world:
             with followed(world.plane) as disks:
-                earlier = (await world.run()).status
+                await world.create()
+                has_content = Field("status.contentID").satisfies(bool, "is there")
+                first = await world.admin.wait_for(Devbox, "it", has_content, timeout=LONG)
+                runs = await world.reaches("Running")
+                assert first is not None
+                assert first.status.record.schedule_time is None
                 disks.work()
                 await world.stop_and_run()
                 disks.work()
                 if state == "Stopped":
                     await world.set_state(state)
                     await world.reaches(state)
-                await world.at_rest()
-                found = await world.read()
-                found.status = earlier
+                found = await world.at_rest()
+                content_id, base = found.status.content_id, found.status.record.base_image
+                found.status = first.status if when == "it has a content" else runs.status
                 await world.admin.status.update(found)
-                await world.at_rest()
-                assert (await world.read()).status.phase == state
+                again = await world.at_rest()
+                assert again.status.phase == state
+                assert again.status.record.base_image == base  # which releases are made of
                 if state == "Running":
+                    assert again.status.content_id == content_id
                     await world.admin.delete(Pod, "it")
                     await asyncio.sleep(1)
                 else:

@@ -119,8 +119,8 @@ class Play:
             case "delete pod":
                 await world.admin.delete(Pod, "it", missing_ok=True)
             case "delete job":
-                # In the background: its pod goes on for a while.
-                await world.admin.delete(Job, "it-commit", missing_ok=True)
+                # As kubectl does: its pod goes on for a while.
+                await world.admin.delete(Job, "it-commit", propagation="Background", missing_ok=True)
             case "suspend job":
                 with suppress(NotFound):
                     await world.admin.patch(Job, "it-commit", MergePatch({"spec": {"suspend": True}}))
@@ -198,9 +198,6 @@ async def play(moves: list[Move]) -> None:
                 await one.do(move.deed)
             async with asyncio.timeout(10 * LONG):
                 devbox = await one.end()
-                if "earlier status" in [move.deed for move in moves] and devbox.spec.state != "Running":
-                    await one.do("Running")  # what is missing is seen when a pod needs it
-                    devbox = await one.end()
             await check(world, devbox, disks, is_remembered=is_remembered)
 
 
