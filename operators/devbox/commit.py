@@ -26,6 +26,7 @@ from .content import (
     check_content,
     find_content,
     forget_lost_base,
+    is_gone,
     pods_using_content,
     presence,
     report_loss,
@@ -106,7 +107,9 @@ async def _commit(context: DevboxContext) -> None:
         case Committing(message, after):
             record.message = message
             left = ((record.update_time or now()) + context.options.commit_timeout + _SLACK - now()).total_seconds()
-            if left > 0:
+            if await is_gone(context):
+                _fail(context, f"the volume {claim_of(devbox, devbox.status.content_id)} is gone")
+            elif left > 0:
                 context.reconcile_after(left if after is None else min(after, left))
             else:  # its users can do nothing before it has ended
                 _fail(context, f"it takes longer than {context.options.commit_timeout}: {message}")

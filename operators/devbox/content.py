@@ -151,8 +151,13 @@ async def find_content(context: DevboxContext) -> bool:
 
 async def check_content(context: DevboxContext) -> None:
     """Find another content if there is no volume of the present one: the status is to name what there is."""
-    if await cached_claim(context) is None and await stored_claim(context) is None:
+    if await is_gone(context):
         await find_content(context)
+
+
+async def is_gone(context: DevboxContext) -> bool:
+    """Whether there is no volume of the present content. The server is asked only if the cache shows none."""
+    return await cached_claim(context) is None and await stored_claim(context) is None
 
 
 async def newest_content(context: DevboxContext) -> tuple[str, str | None]:

@@ -291,6 +291,27 @@ def test_a_status_of_an_earlier_time_hides_no_later_content(state: State, when: 
 
 
 @virtual
+async def test_a_status_of_a_commit_that_is_over_locks_no_user_out() -> None:
+    async with running_world() as world:
+        with followed(world.plane) as disks:
+            await world.run()
+            disks.work()
+            world.plane.pods.where(labels=COMMITS).behave(run=30)
+            await world.set_state("Stopped")
+            committing = Field("status.commitRecords").satisfies(lambda found: "Committing" in str(found), "say so")
+            earlier = await world.admin.wait_for(Devbox, "it", committing, timeout=LONG)
+            assert earlier is not None
+            await world.reaches("Stopped")
+            found = await world.at_rest()
+            found.status = earlier.status
+            await world.admin.status.update(found)
+            await world.reaches("Stopped", timeout=60)
+            await world.set_state("Running")
+            await world.reaches("Running")
+            assert disks.problems == []
+
+
+@virtual
 async def test_a_commit_whose_job_has_lost_its_owner_ends() -> None:
     async with running_world() as world:
         await world.run()
