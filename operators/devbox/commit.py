@@ -108,23 +108,24 @@ async def _commit(context: DevboxContext) -> None:
             record.message = message
             left = ((record.update_time or now()) + context.options.commit_timeout + _SLACK - now()).total_seconds()
             if await is_gone(context):
-                _fail(context, f"the volume {claim_of(devbox, devbox.status.content_id)} is gone")
+                await _fail(context, message)
             elif left > 0:
                 context.reconcile_after(left if after is None else min(after, left))
             else:  # its users can do nothing before it has ended
-                _fail(context, f"it takes longer than {context.options.commit_timeout}: {message}")
+                await _fail(context, f"it takes longer than {context.options.commit_timeout}: {message}")
         case CommitFailed(message):
-            _fail(context, message)
+            await _fail(context, message)
         case Committed():
             _succeed(context)
 
 
-def _fail(context: DevboxContext, message: str) -> None:
-    """The attempt has failed."""
+async def _fail(context: DevboxContext, message: str) -> None:
+    """The attempt has failed. The content is intact, unless another client has deleted its volume."""
     devbox, record = context.object, context.object.status.record
-    record.commit_status, record.update_time, record.message = "Failed", now(), message
-    note = f"Attempt {record.attempts} failed, the content is intact: {message}"
-    context.events.warning(devbox, "CommitFailed", note)
+    is_lost = await is_gone(context)
+    content = f"the volume {claim_of(devbox, devbox.status.content_id)} is gone" if is_lost else "the content is intact"
+    record.commit_status, record.update_time, record.message = "Failed", now(), f"{message}; {content}"
+    context.events.warning(devbox, "CommitFailed", f"Attempt {record.attempts} failed: {record.message}")
     context.reconcile_after(0)
 
 

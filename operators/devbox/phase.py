@@ -78,7 +78,7 @@ def _report_commit(context: DevboxContext) -> None:
         message = f"the content is committed to {record.commit_image}, attempt {record.attempts}: {record.message}"
         set_condition(devbox, "CommitInProgress", True, "CommitStarted", message)
     elif record.commit_status == "Failed":
-        message = f"attempt {record.attempts} failed, the content is intact: {record.message}"
+        message = f"attempt {record.attempts} failed: {record.message}"
         if record.attempts >= context.options.commit_tries:
             message += "; it was the last one: set the state to Running or Paused, and back to try again"
         set_condition(devbox, "CommitInProgress", False, "CommitFailed", message)

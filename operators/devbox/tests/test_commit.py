@@ -66,11 +66,12 @@ async def test_a_commit_that_fails_leaves_the_content_says_so_and_is_tried_again
             record = found.status.record
             assert (found.status.phase, record.commit_status, record.attempts) == ("Stopping", "Failed", 1)
             assert record.message.startswith("the Job it-commit failed: ")
+            assert record.message.endswith("; the content is intact")
             reported = get_condition(found, "CommitInProgress")
             assert reported is not None
             assert (reported.status, reported.message) == (
                 "False",
-                f"attempt 1 failed, the content is intact: {record.message}",
+                f"attempt 1 failed: {record.message}",
             )
             assert not is_true(found, "Ready")
             assert found.status.observed_generation < found.metadata.generation
@@ -141,7 +142,7 @@ async def test_a_commit_on_a_node_that_is_lost_says_so_and_locks_no_user_out_for
                 f"the Job it-commit waits for its pod: the one on {pod.spec.node_name} is terminating"
             )
             assert (await failed(world)).status.record.message == (
-                "the Job it-commit failed: Job was active longer than specified deadline"
+                "the Job it-commit failed: Job was active longer than specified deadline; the content is intact"
             )
             await world.set_state("Running")
             await asyncio.sleep(600)
@@ -231,7 +232,9 @@ async def test_a_job_of_that_name_that_is_not_ours_is_named_and_left_alone() -> 
         await world.admin.create(theirs)
         await world.set_state("Stopped")
         found = await failed(world)
-        assert found.status.record.message == "the Job it-commit is not of this Devbox: delete it"
+        assert found.status.record.message == (
+            "the Job it-commit is not of this Devbox: delete it; the content is intact"
+        )
         await world.admin.delete(theirs)
         await world.reaches("Stopped")
 
@@ -327,7 +330,8 @@ async def test_a_commit_whose_job_never_ends_locks_no_user_out_for_longer_than_i
         found = await world.admin.wait_for(Devbox, "it", FAILED, timeout=LONG + 120)
         assert found is not None
         assert found.status.record.message == (
-            "it takes longer than 1:00:00: the Job it-commit waits for its pod: there is none yet"
+            "it takes longer than 1:00:00: the Job it-commit waits for its pod: there is none yet; "
+            "the content is intact"
         )
         await world.reaches("Stopped")  # by another Job
 
@@ -506,7 +510,8 @@ async def test_an_archive_that_is_deleted_before_the_commit_ends_is_not_taken_fo
             slow.end()
             found = await failed(world)
             assert found.status.record.message == (
-                f"another client has deleted the volume {archive} that the content is archived to"
+                f"another client has deleted the volume {archive} that the content is archived to; "
+                "the content is intact"
             )
             await world.reaches("Stopped")
             await world.set_state("Running")

@@ -306,6 +306,8 @@ async def test_a_status_of_a_commit_that_is_over_locks_no_user_out() -> None:
             found.status = earlier.status
             await world.admin.status.update(found)
             await world.reaches("Stopped", timeout=60)
+            (failure,) = [note for _, reason, note in await world.events() if reason == "CommitFailed"]
+            assert str(failure).endswith(f"; the volume it-{earlier.status.content_id} is gone")
             await world.set_state("Running")
             await world.reaches("Running")
             assert disks.problems == []
