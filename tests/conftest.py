@@ -7,7 +7,8 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytest_plugins = ["pytester"]
 
@@ -23,9 +24,19 @@ def pytest_sessionstart() -> None:
 
 def pytest_collection_finish() -> None:
     """Exempt the thousands of tests from garbage collection: to visit them each time takes a fifth of all CPU."""
+    _begin_hypothesis()
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@settings(max_examples=1, database=None)
+@given(st.none())
+def _begin_hypothesis(nothing: None) -> None:
+    """Have Hypothesis make its random generator while what refers to it can be found.
+
+    On Python 3.14 it warns when that is exempt from garbage collection.
+    """
 
 
 @pytest.fixture(autouse=True)
