@@ -6,9 +6,10 @@ Users and their workspaces are made by hand, without a kubeconfig: that is the o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from operators.user import (
     Deleterequest,
@@ -164,6 +165,25 @@ class Killed(BaseException):
     """What ends a process raises."""
 
 
+Send: TypeAlias = Callable[[], Awaitable[object]]
+
+
+@contextmanager
+def intercepted(client: Client, through: Callable[[str, str, Send], Awaitable[object]]) -> Iterator[None]:
+    """Has the requests of a client go through a function, which gets verb, path and what sends the request."""
+    session = client._operations.session
+
+    async def request(verb: str, target: str, **options: object) -> object:
+        send = partial(Session.request, session, verb, target, **options)  # type: ignore[arg-type]  # handed through
+        return await through(verb, target, send)
+
+    session.request = request  # type: ignore[method-assign,assignment]  # for a while
+    try:
+        yield
+    finally:
+        del session.request  # that of the class is left
+
+
 @contextmanager
 def failing(
     client: Client,
@@ -178,21 +198,18 @@ def failing(
 
     Without a `method`, writes are meant.
     """
-    session, seen = client._operations.session, list[str]()
+    seen = list[str]()
 
-    async def request(verb: str, target: str, **options: object) -> object:
+    async def through(verb: str, target: str, send: Send) -> object:
         is_meant = (verb == method if method else verb != "GET") and path in target
         if is_meant:
             seen.append(f"{verb} {target}")
         if is_meant and len(seen) == at and not has_effect:
             raise error
-        answer = await Session.request(session, verb, target, **options)  # type: ignore[arg-type]  # handed through
+        answer = await send()
         if is_meant and len(seen) == at:
             raise error
         return answer
 
-    session.request = request  # type: ignore[method-assign,assignment]  # for a while
-    try:
+    with intercepted(client, through):
         yield seen
-    finally:
-        del session.request  # that of the class is left

@@ -30,7 +30,7 @@ from operators.user.names import (
     workspace_of,
 )
 from operators.user.request_guard import Guard
-from operators.user.tests.deploying import KINDS, deployed, vacant
+from operators.user.tests.deploying import KINDS, SOON, deployed, vacant
 from operators.user.tests.requesting import (
     Desk,
     deletion,
@@ -112,11 +112,11 @@ async def test_item_89_the_workspace_is_kept_without_its_user(at: Desk) -> None:
         f"the User {bob} is gone, and {workspace_of(bob)} was kept",
     )
     assert await at.admin.find(User, bob) is None
-    await asyncio.sleep(1)  # a garbage collector that takes it would do so at once
+    # The garbage collector has been there by then.
+    await at.admin.wait_for(RoleBinding, bob, deleted, namespace=workspace_of(bob), timeout=SOON)
     namespace = await at.admin.get(Namespace, workspace_of(bob))
     assert (namespace.metadata.owner_references, namespace.metadata.deletion_timestamp) == ([], None)
     assert await at.admin.find(kept) is not None
-    await at.admin.wait_for(RoleBinding, bob, deleted, namespace=workspace_of(bob), timeout=30)
     await at.admin.delete(namespace)
 
 

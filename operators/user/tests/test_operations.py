@@ -15,7 +15,17 @@ from operators.user.names import OWNER, RBAC, STATUS, SYSTEM_NAMESPACE, RoleName
 from operators.user.operations import OperationReconciler
 from operators.user.request_guard import Guard
 from operators.user.tests.deploying import vacant
-from operators.user.tests.requesting import Desk, deletion, desk, failing, operation, prepared, virtual_desk
+from operators.user.tests.requesting import (
+    Desk,
+    Send,
+    deletion,
+    desk,
+    failing,
+    intercepted,
+    operation,
+    prepared,
+    virtual_desk,
+)
 
 from kubewright import Manager, ObjectMeta, now
 from kubewright.api.core.v1 import Namespace
@@ -239,17 +249,16 @@ async def test_of_two_owners_who_lose_their_role_at_the_same_time_one_stays() ->
         await people(at, "alice", "bob", "carol")
         for name in ("bob", "carol"):
             await at.carried_out("Grant", name, "ns-alice", "Owner")
-        request = at.own._operations.session.request
 
-        async def slow(verb: str, path: str, **options: object) -> object:
-            answer = await request(verb, path, **options)  # type: ignore[arg-type]  # handed through
+        async def slow(verb: str, path: str, send: Send) -> object:
+            answer = await send()
             if verb == "GET" and "/rolebindings" in path:
                 await asyncio.sleep(1)
             return answer
 
-        at.own._operations.session.request = slow  # type: ignore[method-assign,assignment]  # of this client
-        created = [await at.ask("Deprive", name, "ns-alice") for name in ("bob", "carol")]
-        ended = [(await at.finished(each)).status.phase for each in created]
+        with intercepted(at.own, slow):
+            created = [await at.ask("Deprive", name, "ns-alice") for name in ("bob", "carol")]
+            ended = [(await at.finished(each)).status.phase for each in created]
         assert sorted(ended) == ["Completed", "Failed"]
         assert len(await at.roles("ns-alice")) == 1
 
@@ -278,17 +287,16 @@ async def test_a_user_who_is_deleted_while_it_is_given_a_role_has_none_in_the_en
     """Its deletion found nothing to take, and the workspace was in its name for ever."""
     async with virtual_desk() as at:
         await people(at)
-        request = at.own._operations.session.request
 
-        async def deleted_first(verb: str, path: str, **options: object) -> object:
+        async def deleted_first(verb: str, path: str, send: Send) -> object:
             if verb == "POST" and "/rolebindings" in path:
                 await at.admin.delete(User, "bob")
                 if is_created_again:
                     await at.admin.create(User(metadata=ObjectMeta(name="bob")))
-            return await request(verb, path, **options)  # type: ignore[arg-type]  # handed through
+            return await send()
 
-        at.own._operations.session.request = deleted_first  # type: ignore[method-assign,assignment]  # of this client
-        ended = await at.carried_out("Grant", "bob", "ns-alice", "Owner")
+        with intercepted(at.own, deleted_first):
+            ended = await at.carried_out("Grant", "bob", "ns-alice", "Owner")
         assert (ended.status.phase, ended.status.message) == ("Failed", "the User bob was deleted meanwhile")
         assert await at.roles("ns-alice") == {}
         assert (await at.admin.get(User, "alice")).metadata.annotations[OWNER] == "alice"
@@ -325,18 +333,17 @@ async def test_a_request_is_not_about_people_who_came_to_the_name_after_it(late:
 async def test_a_role_that_is_given_late_is_not_one_in_the_workspace_of_the_next_user() -> None:
     async with virtual_desk() as at:
         await people(at)
-        request = at.own._operations.session.request
 
-        async def late(verb: str, path: str, **options: object) -> object:
+        async def late(verb: str, path: str, send: Send) -> object:
             if verb == "POST" and "/rolebindings" in path:
                 await at.admin.delete(User, "alice")
                 await asyncio.sleep(60)
                 await at.user("alice")
                 await asyncio.sleep(1)
-            return await request(verb, path, **options)  # type: ignore[arg-type]  # handed through
+            return await send()
 
-        at.own._operations.session.request = late  # type: ignore[method-assign,assignment]  # of this client
-        ended = await at.carried_out("Grant", "bob", "ns-alice", "Owner")
+        with intercepted(at.own, late):
+            ended = await at.carried_out("Grant", "bob", "ns-alice", "Owner")
         assert (ended.status.phase, ended.status.message) == ("Failed", "the User alice was deleted meanwhile")
         assert await at.roles("ns-alice") == {}
         assert (await at.admin.get(User, "alice")).metadata.annotations.get(OWNER) != "bob"
@@ -510,16 +517,15 @@ async def test_requests_for_several_workspaces_are_carried_out_at_the_same_time(
     async with virtual_desk() as at:
         await people(at, "alice", "bob", "carol")
         arrived = asyncio.Barrier(2)
-        request = at.own._operations.session.request
 
-        async def both(verb: str, path: str, **options: object) -> object:
+        async def both(verb: str, path: str, send: Send) -> object:
             if verb == "POST" and "/rolebindings" in path:
                 await arrived.wait()
-            return await request(verb, path, **options)  # type: ignore[arg-type]  # handed through
+            return await send()
 
-        at.own._operations.session.request = both  # type: ignore[method-assign,assignment]  # of this test's client
-        created = [await at.ask("Grant", "carol", workspace, "Developer") for workspace in ("ns-alice", "ns-bob")]
-        assert [(await at.finished(each)).status.phase for each in created] == ["Completed", "Completed"]
+        with intercepted(at.own, both):
+            created = [await at.ask("Grant", "carol", workspace, "Developer") for workspace in ("ns-alice", "ns-bob")]
+            assert [(await at.finished(each)).status.phase for each in created] == ["Completed", "Completed"]
 
 
 @virtual
